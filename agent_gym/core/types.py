@@ -1,0 +1,159 @@
+"""The words every room speaks: who decides, what happened, what it meant.
+
+The records that are made once a step (Observation, Decision, Outcome, Step) are slotted but not
+frozen, because freezing costs more than a whole step of the venue; treat them as values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NewType, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_gym.core.seeds import Seeds
+
+Role = NewType("Role", str)
+Nanos = NewType("Nanos", int)
+FloatArray: TypeAlias = NDArray[np.float64]
+Action: TypeAlias = int | float | FloatArray
+Signals: TypeAlias = Mapping[str, float]
+
+
+@dataclass(slots=True)
+class Observation:
+    """What one role sees at one moment; text is the same view in words."""
+
+    ts: Nanos
+    features: FloatArray
+    legal: NDArray[np.bool_] | None = None
+    text: str | None = None
+
+
+@dataclass(slots=True)
+class Decision:
+    """An action and what the agent can say about it."""
+
+    action: Action
+    signals: Signals | None = None
+    rationale: str | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the world gave back to one role."""
+
+    observation: Observation
+    reward: float
+    terminated: bool = False
+    truncated: bool = False
+    info: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Step:
+    """One row of a trajectory: one role, one decision, one outcome."""
+
+    episode: str
+    t: int
+    role: Role
+    agent: str
+    before: Observation
+    decision: Decision
+    after: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSpec:
+    """What a role may do: pick one of ``n`` actions, or give a number between the bounds.
+
+    In a market, ``levels[i]`` is the target position (as a fraction of equity) that action ``i``
+    asks for; a continuous action is that fraction itself.
+    """
+
+    n: int | None = None
+    levels: tuple[float, ...] | None = None
+    low: float = -1.0
+    high: float = 1.0
+
+    def encode(self, target: float) -> Action:
+        """Return the action that comes nearest to a target position.
+
+        Example:
+            >>> ActionSpec(n=3, levels=(-1.0, 0.0, 1.0)).encode(0.7)
+            2
+        """
+        levels = self.levels
+        if levels is None:
+            return min(max(target, self.low), self.high)
+        return min(range(len(levels)), key=lambda i: abs(levels[i] - target))
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeStart:
+    """All an agent may know before the first observation."""
+
+    role: Role
+    feature_names: tuple[str, ...]
+    actions: ActionSpec
+    seeds: Seeds
+
+    def column(self, name: str) -> int:
+        """Return where a named feature stands in an observation."""
+        try:
+            return self.feature_names.index(name)
+        except ValueError:
+            known = ", ".join(self.feature_names)
+            raise LookupError(f"this world shows no feature {name!r}; it shows: {known}") from None
+
+
+class Agent(Protocol):
+    """Decides for one role. Learning while acting happens in observe()."""
+
+    @property
+    def name(self) -> str: ...
+    def reset(self, start: EpisodeStart) -> None: ...
+    def act(self, obs: Observation) -> Decision: ...
+    def observe(self, step: Step) -> None: ...
+
+
+@runtime_checkable
+class SeriesAgent(Protocol):
+    """An agent whose targets do not depend on its account: a whole series is decided at once.
+
+    ``columns`` holds the features it ``needs``, one value a moment. The result holds one target a
+    moment, decided with values up to and including that one, bit for bit what act() gives.
+    """
+
+    @property
+    def needs(self) -> tuple[str, ...]: ...
+    def targets(self, start: EpisodeStart, columns: Mapping[str, FloatArray]) -> FloatArray: ...
+
+
+class Team(Protocol):
+    """Decides for several roles at once."""
+
+    @property
+    def names(self) -> Mapping[Role, str]: ...
+    def reset(self, starts: Mapping[Role, EpisodeStart]) -> None: ...
+    def act(self, obs: Mapping[Role, Observation]) -> Mapping[Role, Decision]: ...
+    def observe(self, steps: Mapping[Role, Step]) -> None: ...
+
+
+class World(Protocol):
+    """A market place with one or more roles; a single agent is a world with one role."""
+
+    @property
+    def roles(self) -> tuple[Role, ...]: ...
+    def start(self, role: Role, seeds: Seeds) -> EpisodeStart: ...
+    def reset(self, seeds: Seeds) -> Mapping[Role, Observation]: ...
+    def step(self, actions: Mapping[Role, Action]) -> Mapping[Role, Outcome]: ...
+
+
+class Sink(Protocol):
+    """Takes steps as they happen; close() makes them last."""
+
+    def write(self, step: Step) -> None: ...
+    def close(self) -> None: ...
