@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent_gym.core.errors import ConfigError
 
-Kind: TypeAlias = Literal["market", "world", "agent", "metric", "learner", "scenario"]
+Kind: TypeAlias = Literal["market", "world", "agent", "team", "metric", "learner", "scenario"]
 
 
 class Config(BaseModel):

@@ -1,0 +1,59 @@
+"""What is played: the tape and the rows that observations are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_gym.core.seeds import Seeds
+from agent_gym.envs.config import MarketConfig
+from agent_gym.exchange.kernel.layout import PRIVATE_FEATURES
+from agent_gym.exchange.tape import Tape
+from agent_gym.markets.bars import PRICE_COLUMNS, Bars
+from agent_gym.markets.features import compute_features
+from agent_gym.markets.source import open_market
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """A tape with its observation rows; learners see ``slim`` rows, agents in words ``full`` ones.
+
+    A slim row holds the causal features (float32). A full row holds the bar itself before them
+    (float64), so that a rule can read the exact close. The account's own columns come last in both.
+    """
+
+    tape: Tape
+    learned: tuple[str, ...]
+    rows: NDArray[np.float64]
+
+    @property
+    def slim_names(self) -> tuple[str, ...]:
+        """Return the columns of a slim observation."""
+        return (*self.learned, *PRIVATE_FEATURES)
+
+    @property
+    def full_names(self) -> tuple[str, ...]:
+        """Return the columns of a full observation."""
+        return (*PRICE_COLUMNS, *self.learned, *PRIVATE_FEATURES)
+
+    def slim(self) -> NDArray[np.float32]:
+        """Return the rows for learners."""
+        return self.rows.astype(np.float32)
+
+    def full(self) -> NDArray[np.float64]:
+        """Return the rows for agents that read bars."""
+        bars = self.tape.bars
+        return np.column_stack([*(getattr(bars, name) for name in PRICE_COLUMNS), self.rows])
+
+
+def build_stage(config: MarketConfig, bars: Bars | None = None) -> Stage:
+    """Lay out the given bars, or the market that the config names."""
+    if bars is None:
+        bars = open_market(config.market, Seeds(config.market_seed))
+    tape = Tape.of(bars, config.costs)
+    if not config.features:
+        return Stage(tape, (), np.empty((len(bars), 0)))
+    names, rows = compute_features(bars).observations(np.float64)
+    return Stage(tape, names, rows)

@@ -1,0 +1,93 @@
+"""Many accounts as one Gymnasium vector environment: one compiled call steps them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from agent_gym.core.errors import AgentError
+from agent_gym.envs.config import ContinuousTargets, MarketConfig
+from agent_gym.envs.market_env import make_action_space, make_observation_space, resolve_config
+from agent_gym.envs.stage import build_stage
+from agent_gym.exchange.lanes import Lanes
+from agent_gym.markets.bars import Bars
+
+
+class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]):
+    """N accounts on one market, with random start windows and the NEXT_STEP autoreset rule.
+
+    Args:
+        num_envs: How many accounts.
+        bars: The series to trade; without it the market that the config names.
+        config: What the environment is made of; keyword overrides replace single fields.
+        threads: Threads to step on; more than one pays only for thousands of accounts.
+        copy: Hand out copies; without, arrays are overwritten by the next step.
+        overrides: Fields of MarketConfig.
+    """
+
+    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        bars: Bars | None = None,
+        config: MarketConfig | None = None,
+        threads: int = 1,
+        copy: bool = True,
+        **overrides: Any,
+    ) -> None:
+        overrides.pop("render_mode", None)
+        self.config = resolve_config(config, overrides)
+        self.num_envs, self._copy = num_envs, copy
+        self.stage = build_stage(self.config, bars)
+        setup = self.config.setup(threads=threads)
+        self.lanes = Lanes(self.stage.tape, self.stage.slim(), num_envs, setup)
+        self.single_action_space = make_action_space(self.config)
+        self.single_observation_space = make_observation_space(self.lanes.obs.shape[1])
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._seeded = False
+
+    @override
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None or not self._seeded:
+            self.lanes.seed(int(self.np_random.integers(2**62)))
+            self._seeded = True
+        self.lanes.restart()
+        return self.lanes.obs.copy() if self._copy else self.lanes.obs, {}
+
+    @override
+    def step(
+        self, actions: NDArray[Any]
+    ) -> tuple[
+        NDArray[np.float32], NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
+    ]:
+        lanes = self.lanes
+        if isinstance(self.config.actions, ContinuousTargets):
+            flat = np.asarray(actions, dtype=np.float64).reshape(-1)
+            actions = np.clip(flat, self.config.actions.low, self.config.actions.high)
+        if np.shape(actions) != lanes.actions.shape:
+            raise AgentError(
+                "actions have the wrong shape",
+                found=np.shape(actions),
+                expected=lanes.actions.shape,
+            )
+        lanes.actions[:] = actions
+        lanes.step()
+        if self._copy:
+            return (
+                lanes.obs.copy(),
+                lanes.rewards.copy(),
+                lanes.terminated.copy(),
+                lanes.truncated.copy(),
+                {},
+            )
+        return lanes.obs, lanes.rewards, lanes.terminated, lanes.truncated, {}

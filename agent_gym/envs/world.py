@@ -1,0 +1,112 @@
+"""The market as a World: every role has an account of its own on the same bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from agent_gym.core.errors import ConfigError
+from agent_gym.core.registry import register
+from agent_gym.core.seeds import Seeds
+from agent_gym.core.types import Action, EpisodeStart, Nanos, Observation, Outcome, Role, World
+from agent_gym.envs.config import MarketConfig
+from agent_gym.envs.stage import Stage, build_stage
+from agent_gym.exchange.lanes import Lanes
+from agent_gym.markets.bars import Bars
+from agent_gym.markets.source import open_market
+
+
+class MarketWorldConfig(MarketConfig):
+    """A market world; ``fresh_market`` draws a new series for each episode."""
+
+    fresh_market: bool = Field(default=False, description="new bars for every episode")
+
+
+class MarketWorld:
+    """Implements World on the compiled lanes; the step-by-step door.
+
+    An observation holds the bar (open, high, low, close, volume), the causal features and the
+    account, all as float64 and in the order of ``EpisodeStart.feature_names``.
+    """
+
+    def __init__(self, config: MarketWorldConfig, bars: Bars | None = None) -> None:
+        if bars is not None and config.fresh_market:
+            raise ConfigError("fresh_market needs a market to draw from, not given bars")
+        if len(set(config.roles)) != len(config.roles):
+            raise ConfigError("two roles have the same name", found=config.roles)
+        self.config = config
+        self.roles = tuple(Role(role) for role in config.roles)
+        self._spec = config.actions.spec()
+        self._low, self._high = self._spec.low, self._spec.high
+        self._bind(build_stage(config, bars))
+
+    def _bind(self, stage: Stage) -> None:
+        self.stage = stage
+        setup = self.config.setup(together=True)
+        lanes = self.lanes = Lanes(stage.tape, stage.full(), len(self.roles), setup)
+        self._names = stage.full_names
+        bars = stage.tape.bars
+        self._times = (bars.ts + bars.period_ns).tolist()
+        self._action, self._reward = lanes.action_slots, lanes.reward_slots
+        self._terminated, self._truncated = lanes.terminated_slots, lanes.truncated_slots
+        self._kernel_step, self._address = lanes.kernel_step, lanes.address
+        self._rows = [lanes.obs[i] for i in range(len(self.roles))]
+        self._lane_of = {role: i for i, role in enumerate(self.roles)}
+
+    def start(self, role: Role, seeds: Seeds) -> EpisodeStart:
+        """Describe the role before the episode."""
+        return EpisodeStart(role, self._names, self._spec, seeds)
+
+    def reset(self, seeds: Seeds) -> Mapping[Role, Observation]:
+        """Open the accounts at the start of a window."""
+        if self.config.fresh_market:
+            bars = open_market(self.config.market, seeds.child("market"))
+            self._bind(build_stage(self.config, bars))
+        self.lanes.seed(seeds.child("window").as_uint64())
+        self.lanes.restart()
+        self._t = int(self.lanes.state["t"][0])
+        ts = Nanos(self._times[self._t])
+        return {
+            role: Observation(ts, row.copy())
+            for role, row in zip(self.roles, self._rows, strict=True)
+        }
+
+    def step(self, actions: Mapping[Role, Action]) -> Mapping[Role, Outcome]:
+        """Let every role that acts trade through the next bar."""
+        lane_of, discrete = self._lane_of, self._spec.levels is not None
+        for role, action in actions.items():
+            self._action[lane_of[role]] = action if discrete else self._clip(action)
+        if self._kernel_step(self._address, 0, len(self._rows)):
+            self.lanes.refuse()
+        self._t += 1
+        ts = Nanos(self._times[self._t])
+        outcomes = {}
+        for role in actions:
+            i = lane_of[role]
+            outcomes[role] = Outcome(
+                Observation(ts, self._rows[i].copy()),
+                self._reward[i],
+                self._terminated[i],
+                self._truncated[i],
+            )
+        return outcomes
+
+    def _clip(self, action: Action) -> float:
+        value = (
+            float(np.asarray(action).reshape(-1)[0]) if isinstance(action, np.ndarray) else action
+        )
+        return min(max(float(value), self._low), self._high)
+
+    def ledger(self, role: Role) -> NDArray[np.void]:
+        """Return a copy of a role's account record."""
+        record: NDArray[np.void] = self.lanes.state[self._lane_of[role]].copy()
+        return record
+
+
+@register("world", "market", MarketWorldConfig)
+def market_world(config: MarketWorldConfig) -> World:
+    """Build a market world."""
+    return MarketWorld(config)

@@ -1,0 +1,1 @@
+"""The compiled kernels: one set of parts, three doors."""

@@ -1,0 +1,123 @@
+"""The records of the order venue and how they are read and written: the trading floor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import carray
+
+from agent_gym.core.kernels import inlined
+from agent_gym.exchange.kernel.layout import Account, Others
+from agent_gym.exchange.kernel.memory import pointer
+
+TARGET, MARKET, LIMIT, STOP = range(4)
+OPEN, FILLED, CANCELLED, EXPIRED = range(4)
+
+PURSE = np.dtype(
+    [(name, "f8") for name in ("cash", "real", "fees", "slip", "fund", "ins", "eq", "turnover")],
+    align=True,
+)
+HOLDING = np.dtype([("pos", "f8"), ("avg", "f8"), ("held", "f8")], align=True)
+ORDER = np.dtype(
+    [
+        ("id", "i8"),
+        ("group", "i8"),
+        ("account", "i4"),
+        ("instrument", "i4"),
+        ("kind", "i4"),
+        ("status", "i4"),
+        ("reduce_only", "i4"),
+        ("post_only", "i4"),
+        ("immediate", "i4"),
+        ("arrives", "i4"),
+        ("qty", "f8"),  # still to trade, signed; for a target the position wanted
+        ("price", "f8"),  # of a limit or a stop
+        ("filled", "f8"),
+        ("paid", "f8"),  # sum of quantity x price, signed
+        ("fee", "f8"),
+    ],
+    align=True,
+)
+TRADE = np.dtype(
+    [
+        ("order", "i8"),
+        ("bar", "i4"),
+        ("account", "i4"),
+        ("instrument", "i4"),
+        ("maker", "?"),
+        ("forced", "?"),
+        ("qty", "f8"),
+        ("price", "f8"),
+        ("fee", "f8"),
+    ],
+    align=True,
+)
+FLOOR = np.dtype(
+    [
+        (name, "i8")
+        for name in (
+            "rows",
+            "terms",
+            "purses",
+            "holdings",
+            "orders",
+            "trades",
+            "n_bars",
+            "n_instruments",
+            "n_accounts",
+            "n_orders",
+            "touch",
+            "margin",
+        )
+    ],
+    align=True,
+)
+
+
+@inlined
+def others_of(
+    holdings: Any, rows: Any, account: int, instrument: int, t: int, share: float
+) -> Others:
+    """Return value and locked margin of an account's other positions, at this bar's opens."""
+    value, margin = 0.0, 0.0
+    for m in range(rows.size):
+        if m != instrument:
+            row = carray(pointer(rows[m] + t * 64), (8,), np.float64)
+            worth = holdings[account, m].pos * row[0]
+            value += worth
+            margin += share * abs(worth)
+    return Others(value, margin)
+
+
+@inlined
+def take(purse: Any, holding: Any) -> Account:
+    """Read an account and one of its holdings into registers."""
+    return Account(
+        purse.cash,
+        holding.pos,
+        holding.avg,
+        purse.real,
+        purse.fees,
+        purse.slip,
+        purse.fund,
+        purse.ins,
+        purse.eq,
+        holding.pos,
+    )
+
+
+@inlined
+def put(purse: Any, holding: Any, a: Account) -> None:
+    """Write an account and one of its holdings back."""
+    purse.cash, purse.real, purse.fees = a.cash, a.real, a.fees
+    purse.slip, purse.fund, purse.ins = a.slip, a.fund, a.ins
+    holding.pos, holding.avg = a.pos, a.avg
+
+
+@inlined
+def note(trades: Any, count: int, order: int, bar: int, account: int, instrument: int) -> Any:
+    """Open a row of the trade log and return it."""
+    row = trades[count]
+    row.order, row.bar, row.account, row.instrument = order, bar, account, instrument
+    return row

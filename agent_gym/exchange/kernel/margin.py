@@ -1,0 +1,92 @@
+"""The margin call of the order venue: who ran dry within a bar, and at which prices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import carray
+
+from agent_gym.core.kernels import inlined
+from agent_gym.exchange.kernel.floor import CANCELLED, OPEN, note, put, take
+from agent_gym.exchange.kernel.memory import pointer
+from agent_gym.exchange.kernel.parts import book, liquidate, load_terms, under_margin
+
+
+@inlined
+def shortfall(
+    holdings: Any, rows: Any, cash: float, i: int, t: int, worst: bool, share: float
+) -> float:
+    """Return equity less maintenance margin of an account at the opens, or at the worst prices."""
+    spare = cash
+    for m in range(rows.size):
+        bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
+        pos = holdings[i, m].pos
+        price = bar[0] if not worst else (bar[2] if pos > 0.0 else bar[1])
+        spare += pos * price - share * abs(pos) * price
+    return spare
+
+
+@inlined
+def call_margin(
+    ctx: Any,
+    purses: Any,
+    holdings: Any,
+    orders: Any,
+    trades: Any,
+    rows: Any,
+    t: int,
+    count: int,
+) -> int:
+    """Liquidate the accounts that ran out of margin within bar t; returns the trades made so far.
+
+    One position is closed exactly where its margin ran out. Several are closed together at the
+    point of the straight way from the opens to the worst prices where the account runs dry.
+    """
+    for i in range(purses.size):
+        n_held, only = 0, 0
+        for m in range(rows.size):
+            if holdings[i, m].pos != 0.0:
+                n_held, only = n_held + 1, m
+        if n_held == 0:
+            continue
+        terms = load_terms(ctx.terms + only * 88)
+        share = terms.maintenance
+        cash = purses[i].cash
+        if n_held == 1:
+            bar = carray(pointer(rows[only] + t * 64), (8,), np.float64)
+            pos = holdings[i, only].pos
+            if not under_margin(cash, pos, bar[2] if pos > 0.0 else bar[1], share):
+                continue
+            way = 0.0
+        else:
+            end = shortfall(holdings, rows, cash, i, t, True, share)
+            if end >= 0.0:
+                continue
+            begin = max(0.0, shortfall(holdings, rows, cash, i, t, False, share))
+            way = begin / (begin - end)
+        for m in range(rows.size):
+            holding = holdings[i, m]
+            if holding.pos == 0.0:
+                continue
+            terms = load_terms(ctx.terms + m * 88)
+            bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
+            worst = bar[2] if holding.pos > 0.0 else bar[1]
+            a = take(purses[i], holding)
+            if n_held == 1:
+                a, fill = liquidate(a, bar[0], worst, terms)
+            else:
+                price = bar[0] + way * (worst - bar[0])
+                a, fill = book(a, 0.0, price, price, terms.liquidation)
+            put(purses[i], holding, a)
+            row = note(trades, count, 0, t, i, m)
+            row.maker, row.forced = False, True
+            row.qty, row.price, row.fee = fill.qty, fill.price, fill.fee
+            count += 1
+        gift = max(0.0, -purses[i].cash)
+        purses[i].cash += gift
+        purses[i].ins += gift
+        for k in range(orders.size):
+            if orders[k].account == i and orders[k].status == OPEN:
+                orders[k].status = CANCELLED
+    return count

@@ -1,0 +1,32 @@
+"""Door 2 on several threads; opt-in, because a busy machine makes barriers slow."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from agent_gym.core.kernels import door
+from agent_gym.exchange.kernel import lanes
+from agent_gym.exchange.kernel.lanes import step_lanes
+
+PARTS = (*lanes.PARTS, lanes)
+
+
+@door("int64(int64, int64, int64)", parts=PARTS, parallel=True)
+def step_spot_threads(context: int, n: int, chunks: int) -> int:
+    """Step all lanes in as many chunks as threads; every lane gives the bits of the serial door."""
+    bad = np.zeros(chunks, np.int64)
+    for k in prange(chunks):
+        bad[k] = step_lanes(context, n * k // chunks, n * (k + 1) // chunks, False, False)
+    total: int = bad.sum()
+    return total
+
+
+@door("int64(int64, int64, int64)", parts=PARTS, parallel=True)
+def step_margin_threads(context: int, n: int, chunks: int) -> int:
+    """Step all lanes in parallel, with margin."""
+    bad = np.zeros(chunks, np.int64)
+    for k in prange(chunks):
+        bad[k] = step_lanes(context, n * k // chunks, n * (k + 1) // chunks, True, False)
+    total: int = bad.sum()
+    return total

@@ -1,0 +1,199 @@
+"""The order venue: many accounts, instruments and resting orders, one bar at a time.
+
+Within a bar, for each instrument: (1) at the open, orders that trade there (market, target, stops
+the market gapped past, limits it opened beyond); (2) stops that the bar touched; (3) limits that it
+traded through; (4) stops of positions opened in (3). So where a bar touches both the stop and the
+target of a position, the adverse one is taken. Orders of equal rank go by their number. Volume that
+one order consumed is gone for the next.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import carray
+
+from agent_gym.core.kernels import door, inlined
+from agent_gym.exchange.kernel import floor, layout, margin, memory, parts
+from agent_gym.exchange.kernel.floor import (
+    CANCELLED,
+    EXPIRED,
+    FILLED,
+    FLOOR,
+    HOLDING,
+    LIMIT,
+    MARKET,
+    OPEN,
+    ORDER,
+    PURSE,
+    STOP,
+    TARGET,
+    TRADE,
+    note,
+    others_of,
+    put,
+    take,
+)
+from agent_gym.exchange.kernel.margin import call_margin
+from agent_gym.exchange.kernel.memory import pointer
+from agent_gym.exchange.kernel.parts import (
+    affordable_qty,
+    book,
+    load_terms,
+    pay_funding,
+    reach,
+    set_want,
+    taker_price,
+    whole_lots,
+)
+
+PARTS = (parts, layout, memory, floor, margin)
+
+
+@inlined
+def meets(
+    kind: int, buy: bool, p: float, o: float, h: float, lo: float, phase: int, touch: bool
+) -> tuple[bool, float]:
+    """Say whether an order trades in a phase of the bar, and at which reference price."""
+    if kind in (TARGET, MARKET):
+        return phase == 1, o
+    if kind == STOP:
+        if phase == 1:
+            return (o >= p if buy else o <= p), o
+        return (phase == 2 or phase == 4) and (h >= p if buy else lo <= p), p
+    if phase == 1:
+        return (o <= p if buy else o >= p), o
+    passed = (lo < p if buy else h > p) or (touch and (lo <= p if buy else h >= p))
+    return phase == 3 and passed, p
+
+
+@inlined
+def reducible(pos: float, held: float, side: float, phase: int) -> float:
+    """Return how much a reduce-only order may trade; a limit never closes what this bar opened."""
+    now = max(0.0, -pos * side)
+    return min(now, max(0.0, -held * side)) if phase == 3 else now
+
+
+@inlined
+def settle(order: Any, traded: float, price: float, fee: float) -> None:
+    """Write a fill into its order."""
+    order.filled += abs(traded)
+    order.paid += traded * price
+    order.fee += fee
+
+
+@door("int64(int64, int64)", parts=PARTS)
+def advance(context: int, t: int) -> int:
+    """Apply bar t to every account and order; returns how many trades were made."""
+    ctx = carray(pointer(context), (1,), FLOOR)[0]
+    n_m, n_a, n_o = ctx.n_instruments, ctx.n_accounts, ctx.n_orders
+    rows = carray(pointer(ctx.rows), (n_m,), np.int64)
+    purses = carray(pointer(ctx.purses), (n_a,), PURSE)
+    holdings = carray(pointer(ctx.holdings), (n_a, n_m), HOLDING)
+    orders = carray(pointer(ctx.orders), (n_o,), ORDER)
+    trades = carray(pointer(ctx.trades), (4 * n_o + n_a * n_m,), TRADE)
+    touch = ctx.touch == 1
+    count = 0
+    for m in range(n_m):
+        terms = load_terms(ctx.terms + m * 88)
+        bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
+        o, h, lo, volume = bar[0], bar[1], bar[2], bar[4]
+        left = terms.cap * volume
+        for i in range(n_a):
+            put(purses[i], holdings[i, m], pay_funding(take(purses[i], holdings[i, m]), o, bar[5]))
+        for phase in range(1, 5):
+            for i in range(n_a):
+                if phase == 3:
+                    holdings[i, m].held = holdings[i, m].pos
+            for k in range(n_o):
+                order = orders[k]
+                if order.instrument != m or order.status != OPEN or order.arrives > t:
+                    continue
+                i = order.account
+                holding = holdings[i, m]
+                kind, side = order.kind, math.copysign(1.0, order.qty)
+                trades_now, ref = meets(kind, side > 0.0, order.price, o, h, lo, phase, touch)
+                if phase == 4 and (order.reduce_only == 0 or abs(holding.pos) <= abs(holding.held)):
+                    continue
+                if not trades_now:
+                    continue
+                a = take(purses[i], holding)
+                others = others_of(holdings, rows, i, m, t, terms.initial)
+                if kind == TARGET:
+                    newer = False
+                    for later in range(k + 1, n_o):
+                        rival = orders[later]
+                        newer |= (
+                            rival.kind == TARGET
+                            and rival.account == i
+                            and rival.instrument == m
+                            and rival.status == OPEN
+                            and rival.arrives <= t
+                        )
+                    if newer:
+                        order.status = CANCELLED
+                        continue
+                    a = set_want(a, max(order.qty, terms.floor))
+                    a, fill = reach(a, ref, left, volume, bar[6], bar[7], others, terms)
+                    maker, done, short = False, a.want == a.pos, False
+                else:
+                    fresh = order.arrives == t
+                    if kind == LIMIT and phase == 1 and fresh and order.post_only == 1:
+                        order.status = CANCELLED
+                        continue
+                    maker = kind == LIMIT and not (phase == 1 and fresh)
+                    rate = terms.maker if maker else terms.taker
+                    asked = abs(order.qty)
+                    if order.reduce_only == 1:
+                        asked = min(asked, reducible(a.pos, holding.held, side, phase))
+                    if side < 0.0 and terms.floor == 0.0:
+                        asked = min(asked, max(0.0, a.pos))
+                    qty = min(asked, left)
+                    price = ref
+                    if not maker:
+                        price = taker_price(side, ref, qty, volume, bar[6], bar[7], terms)
+                        if kind == LIMIT:
+                            price = min(price, order.price) if side > 0 else max(price, order.price)
+                    fits = affordable_qty(a, side, qty, ref, price, rate, others, terms)
+                    short = fits < qty or asked == 0.0
+                    if fits != abs(order.qty):
+                        fits = whole_lots(fits, terms.lot)
+                    if not fits * ref > terms.min_notional:
+                        if short:
+                            order.status = CANCELLED
+                        continue
+                    a, fill = book(a, a.pos + side * fits, price, ref, rate)
+                    order.qty -= fill.qty
+                    done = not abs(order.qty) * ref > terms.min_notional
+                if fill.qty != 0.0:
+                    row = note(trades, count, order.id, t, i, m)
+                    row.maker, row.forced = maker, False
+                    row.qty, row.price, row.fee = fill.qty, fill.price, fill.fee
+                    count += 1
+                    left -= abs(fill.qty)
+                    settle(order, fill.qty, fill.price, fill.fee)
+                    purses[i].turnover += abs(fill.qty) * fill.price
+                    put(purses[i], holding, a)
+                    if order.group > 0:
+                        for other in range(n_o):
+                            rival = orders[other]
+                            if other != k and rival.group == order.group and rival.account == i:
+                                rival.status = CANCELLED if rival.status == OPEN else rival.status
+                if done:
+                    order.status = FILLED
+                elif short:
+                    order.status = CANCELLED
+        for k in range(n_o):
+            order = orders[k]
+            if order.instrument == m and order.immediate == 1 and order.arrives <= t:
+                order.status = EXPIRED if order.status == OPEN else order.status
+    if ctx.margin == 1:
+        count = call_margin(ctx, purses, holdings, orders, trades, rows, t, count)
+    for i in range(n_a):
+        equity = purses[i].cash
+        for m in range(n_m):
+            equity += holdings[i, m].pos * carray(pointer(rows[m] + t * 64), (8,), np.float64)[3]
+        purses[i].eq = equity
+    return count

@@ -1,0 +1,107 @@
+"""Bars laid out for the kernels: one 64-byte row a bar."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from agent_gym.core.errors import DataError
+from agent_gym.core.kernels import door
+from agent_gym.core.types import FloatArray
+from agent_gym.exchange.costs import BPS, Costs
+from agent_gym.exchange.kernel import layout
+from agent_gym.markets.bars import Bars
+
+SIGMA_HALF_LIFE_BARS = 48.0
+READ_ONLY = "Array(float64, 1, 'C', readonly=True)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tape:
+    """A series that the venue can play: the bars and their rows for the kernels."""
+
+    bars: Bars
+    rows: FloatArray
+
+    @classmethod
+    def of(cls, bars: Bars, costs: Costs) -> Tape:
+        """Lay out bars under the given costs; the bars must hold prices that can be traded."""
+        _check(bars)
+        columns = {
+            layout.BAR_OPEN: bars.open,
+            layout.BAR_HIGH: bars.high,
+            layout.BAR_LOW: bars.low,
+            layout.BAR_CLOSE: bars.close,
+            layout.BAR_VOLUME: bars.volume,
+            layout.BAR_SIGMA: known_sigma(bars.high, bars.low, bars.close),
+            layout.BAR_HALF_SPREAD: _half_spread(bars, costs),
+        }
+        if "funding" in bars.extra and bars.instrument.kind == "perpetual":
+            columns[layout.BAR_FUNDING] = _funding(bars.extra["funding"], costs)
+        return cls(bars, layout.bar_rows(columns, len(bars)))
+
+    def __len__(self) -> int:
+        return len(self.bars)
+
+
+def _half_spread(bars: Bars, costs: Costs) -> FloatArray:
+    fixed = np.full(len(bars), costs.half_spread_bps * BPS)
+    if not costs.spread_from_data or "spread" not in bars.extra:
+        return fixed
+    quoted = 0.5 * bars.extra["spread"] / bars.open
+    return np.where(np.isfinite(quoted) & (quoted >= 0.0), quoted, fixed)
+
+
+def _funding(rates: FloatArray, costs: Costs) -> FloatArray:
+    missing = ~np.isfinite(rates)
+    if missing.any() and costs.missing_funding == "refuse":
+        raise DataError(
+            "funding is not known for every bar",
+            where=f"row {int(np.argmax(missing)) + 1}",
+            found=f"{int(missing.sum())} bars without",
+            remedy="Attach the missing rates, or say missing_funding=zero to trade without them",
+        )
+    return np.where(missing, 0.0, rates)
+
+
+def _check(bars: Bars) -> None:
+    if len(bars) < 2:
+        raise DataError("a series of fewer than two bars cannot be traded", found=len(bars))
+    prices = np.stack([bars.open, bars.high, bars.low, bars.close])
+    bad = ~np.isfinite(prices).all(axis=0) | (prices <= 0.0).any(axis=0)
+    bad |= ~(np.isfinite(bars.volume) & (bars.volume >= 0.0))
+    bad |= (bars.high < prices.max(axis=0)) | (bars.low > prices.min(axis=0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            "a bar cannot be traded: not a number, not positive, or outside its own range",
+            where=f"row {row + 1}",
+            found=f"{prices[:, row].tolist()} volume {bars.volume[row]}",
+            remedy="Check the series with `agent-gym data check` and import it with a repair",
+        )
+    if not (bars.volume > 0.0).any():
+        raise DataError(
+            "every bar has a volume of 0, so no order could ever fill",
+            remedy="Give the series a volume column",
+        )
+
+
+@door(f"float64[::1]({READ_ONLY}, {READ_ONLY}, {READ_ONLY})")
+def known_sigma(high: FloatArray, low: FloatArray, close: FloatArray) -> FloatArray:
+    """Return each bar's volatility as known before it opens: an EWMA of past log returns.
+
+    The first two bars, which have no past return, use the range of the first bar.
+    """
+    n = close.size
+    sigma = np.empty(n)
+    decay = 0.5 ** (1.0 / SIGMA_HALF_LIFE_BARS)
+    spread = math.log(high[0] / low[0])
+    variance = spread * spread / (4.0 * math.log(2.0))
+    for i in range(n):
+        sigma[i] = math.sqrt(variance)
+        if i > 0:
+            r = math.log(close[i] / close[i - 1])
+            variance = decay * variance + (1.0 - decay) * r * r
+    return sigma

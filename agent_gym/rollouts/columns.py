@@ -1,0 +1,212 @@
+"""Steps as columns: the schema of a step store and the one place that turns records into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agent_gym.core.errors import StoreError
+from agent_gym.core.types import Decision, FloatArray, Signals, Step
+
+SCHEMA_VERSION = 1
+NAMED = ("episode", "role", "agent")
+FIELDS = 4  # of a step, in one flat list: t, ts, action, reward
+ACTION = 2
+
+_NAME = pa.dictionary(pa.int32(), pa.string())
+_SIGNALS = pa.map_(pa.string(), pa.float64())
+
+
+def step_schema(action: Any = None, observation_width: int | None = None) -> Any:
+    """Return the Arrow schema of steps.
+
+    Args:
+        action: The Arrow type of the action: float64 (the default), or a list for vectors.
+        observation_width: Number of features, if observations are kept.
+    """
+    fields = [
+        ("episode", _NAME),
+        ("t", pa.int64()),
+        ("ts", pa.int64()),
+        ("role", _NAME),
+        ("agent", _NAME),
+        ("action", pa.float64() if action is None else action),
+        ("reward", pa.float64()),
+        ("terminated", pa.bool_()),
+        ("truncated", pa.bool_()),
+        ("signals", _SIGNALS),
+        ("rationale", pa.string()),
+    ]
+    if observation_width is not None:
+        fields.append(("observation", pa.list_(pa.float64(), observation_width)))
+    return pa.schema(fields)
+
+
+class StepEncoder:
+    """Turns steps into Arrow batches that share one schema.
+
+    A step is taken apart as it comes and not kept: keeping some thousand records alive costs more,
+    in cache misses and garbage collection, than reading their fields. The first step decides
+    whether an action is a number or a vector, and how many features an observation has; a later
+    one that differs is an error. Names become codes that are given out in order of appearance, so
+    equal runs have equal bytes.
+
+    Args:
+        on_block: Takes each finished batch.
+        block_steps: Steps in a batch.
+        observations: Keep the features of the observation before the decision.
+    """
+
+    def __init__(
+        self, on_block: Callable[[Any], None], block_steps: int, *, observations: bool = False
+    ) -> None:
+        self._on_block = on_block
+        self._room = block_steps * FIELDS
+        self._flat: list[Any] = []
+        self._runs: list[tuple[int, str, str, str]] = []
+        self._ends: list[tuple[int, bool, bool]] = []
+        self._said: list[tuple[int, Decision]] = []
+        self._features: list[FloatArray] | None = [] if observations else None
+        self._episode = self._role = self._agent = ""
+        self._codes: dict[str, dict[str, int]] = {name: {} for name in NAMED}
+        self.schema: Any = None
+
+    def write(self, step: Step) -> None:
+        """Take one step."""
+        decision, after, flat = step.decision, step.after, self._flat
+        if (
+            step.episode is not self._episode
+            or step.role is not self._role
+            or step.agent is not self._agent
+            or not flat
+        ):
+            self._episode, self._role, self._agent = step.episode, step.role, step.agent
+            self._runs.append((len(flat) // FIELDS, step.episode, step.role, step.agent))
+        if decision.signals is not None or decision.rationale is not None:
+            self._said.append((len(flat) // FIELDS, decision))
+        if self._features is not None:
+            self._features.append(step.before.features)
+        if after.terminated or after.truncated:
+            self._ends.append((len(flat) // FIELDS, after.terminated, after.truncated))
+        flat += step.t, step.before.ts, decision.action, after.reward
+        if len(flat) >= self._room:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand on what has been taken since the last batch."""
+        if not self._flat:
+            return
+        flat, runs = self._flat, self._runs
+        try:
+            batch = self._encode(flat, runs)
+        except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+            raise StoreError(
+                "a step does not fit the columns of the store",
+                where=f"episode {runs[0][1]}, steps {flat[0]} to {flat[-FIELDS]}",
+                found=str(error),
+                expected="numbers, and one kind of action and observation throughout",
+            ) from error
+        finally:
+            self._flat, self._runs, self._ends, self._said = [], [], [], []
+            self._features = None if self._features is None else []
+        self._on_block(batch)
+
+    def _encode(self, flat: list[Any], runs: list[tuple[int, str, str, str]]) -> Any:
+        features = self._features
+        if self.schema is None:
+            vector = np.ndim(flat[ACTION]) > 0
+            width = None if features is None else features[0].size
+            self.schema = step_schema(pa.list_(pa.float64()) if vector else None, width)
+        n = len(flat) // FIELDS
+        lasts = np.zeros((2, n), dtype=np.bool_)
+        for row, *flags in self._ends:
+            lasts[:, row] = flags
+        lengths = np.diff([run[0] for run in runs], append=n)
+        episode, role, agent = (
+            self._names(name, [run[i] for run in runs], lengths)
+            for i, name in enumerate(NAMED, start=1)
+        )
+        signals = [(row, _pairs(made.signals)) for row, made in self._said]
+        rationales = [(row, made.rationale) for row, made in self._said]
+        columns = [
+            episode,
+            pa.array(np.fromiter(flat[0::FIELDS], np.int64, n)),
+            pa.array(np.fromiter(flat[1::FIELDS], np.int64, n)),
+            role,
+            agent,
+            self._actions(flat[ACTION::FIELDS]),
+            pa.array(_floats(flat[3::FIELDS])),
+            pa.array(lasts[0]),
+            pa.array(lasts[1]),
+            _spread(n, signals, _SIGNALS),
+            _spread(n, rationales, pa.string()),
+        ]
+        if features is not None:
+            columns.append(self._observations(features))
+        return pa.record_batch(columns, schema=self.schema)
+
+    def _names(self, column: str, values: list[Any], lengths: Any) -> Any:
+        codes = self._codes[column]
+        for value in values:
+            codes.setdefault(value, len(codes))
+        indices = np.repeat(np.array([codes[value] for value in values], dtype=np.int32), lengths)
+        return pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(list(codes), pa.string()))
+
+    def _actions(self, actions: list[Any]) -> Any:
+        if self.schema.field("action").type == pa.float64():
+            return pa.array(_floats(actions))
+        vectors = [np.asarray(action, dtype=np.float64) for action in actions]
+        if any(vector.ndim != 1 for vector in vectors):
+            raise ValueError("an action that is not a flat vector, among vectors")
+        ends = np.cumsum([0, *(vector.size for vector in vectors)], dtype=np.int32)
+        return pa.ListArray.from_arrays(pa.array(ends), pa.array(np.concatenate(vectors)))
+
+    def _observations(self, features: list[FloatArray]) -> Any:
+        width = self.schema.field("observation").type.list_size
+        rows = np.stack(features)
+        if rows.shape[1:] != (width,):
+            raise ValueError(f"an observation of shape {rows.shape[1:]}, after some of {width}")
+        flat = np.ascontiguousarray(rows, dtype=np.float64).reshape(-1)
+        return pa.FixedSizeListArray.from_arrays(pa.array(flat), width)
+
+
+def to_numpy(table: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return the flat columns of a table as numpy arrays; names are arrays of str."""
+    chosen = table.column_names if names is None else list(names)
+    columns = {}
+    for name in chosen:
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(pa.string())
+        if pa.types.is_fixed_size_list(column.type):
+            flat = column.combine_chunks().flatten().to_numpy()
+            columns[name] = flat.reshape(-1, column.type.list_size)
+        elif not pa.types.is_map(column.type):
+            columns[name] = column.to_numpy()
+    return columns
+
+
+def _floats(values: list[Any]) -> FloatArray:
+    column = np.fromiter(values, np.float64, len(values))
+    if np.isnan(column).any() and None in values:  # numpy takes None for NaN
+        raise TypeError("None among numbers")
+    return column
+
+
+def _pairs(signals: Signals | None) -> list[tuple[str, float]] | None:
+    if signals is None:
+        return None
+    return sorted((name, float(value)) for name, value in signals.items())
+
+
+def _spread(n: int, values: list[tuple[int, Any]], kind: Any) -> Any:
+    """Return a column of n rows with the given values, and null elsewhere."""
+    if not values:
+        return pa.nulls(n, kind)
+    column: list[Any] = [None] * n
+    for row, value in values:
+        column[row] = value
+    return pa.array(column, kind)

@@ -1,0 +1,103 @@
+"""Jobs: descriptions of work that fit into JSON, so that another process can do it."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self, cast
+
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from agent_gym.core.errors import ConfigError
+from agent_gym.core.registry import Config, Ref, make
+from agent_gym.core.seeds import Seeds
+from agent_gym.core.types import Role, Team, World
+from agent_gym.rollouts.play import EpisodeResult, Failure, Status, run_episode
+from agent_gym.rollouts.sinks import ParquetSink
+
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+
+
+class Job(Config):
+    """Work that is described by plain values and gives one row of plain values.
+
+    Subclass it at the top level of a module; the executor sends the fields, never code.
+    """
+
+    def run(self) -> dict[str, Any]:
+        """Do the work and return its row, which has a ``status``."""
+        raise NotImplementedError
+
+    def lost(self, status: Status, failure: Failure | None) -> dict[str, Any]:
+        """Return the row of a job that could not give one itself."""
+        return {"status": status, "error": failure}
+
+
+class EpisodeJob(Job):
+    """One episode: a world, an agent for each role, a seed.
+
+    World and agents are made by the registry in the process that plays. The team is a set of
+    independent agents, unless ``team`` names another one.
+    """
+
+    world: Ref
+    agents: dict[str, Ref] = Field(default_factory=dict)
+    team: Ref | None = Field(default=None, description="a team that plays all roles")
+    episode: str
+    seed: int = Field(ge=0)
+    record: Path | None = Field(
+        default=None, description="folder of step stores; this one is named after the episode"
+    )
+    observations: bool = Field(default=False, description="record the features too")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if bool(self.agents) == (self.team is not None):
+            raise ValueError("name either the agents or the team")
+        if self.record is not None and not FILE_NAME.fullmatch(self.episode):
+            raise ValueError(f"episode {self.episode!r} cannot name a folder")
+        return self
+
+    @override
+    def run(self) -> dict[str, Any]:
+        """Play the episode; steps go to a store if one was asked for."""
+        world = cast(World, make("world", self.world))
+        team = cast(Team, make("team", self.team or self._independent()))
+        seeds = Seeds(self.seed)
+        if self.record is None:
+            return run_episode(world, team, self.episode, seeds).as_dict()
+        folder = self.record / self.episode
+        with ParquetSink(folder, observations=self.observations) as sink:
+            return run_episode(world, team, self.episode, seeds, (sink,)).as_dict()
+
+    @override
+    def lost(self, status: Status, failure: Failure | None) -> dict[str, Any]:
+        """Return the row of an episode that was never finished."""
+        totals = {Role(role): 0.0 for role in self.agents}
+        return EpisodeResult(self.episode, 0, totals, status, failure).as_dict()
+
+    def _independent(self) -> Ref:
+        agents = {role: ref.model_dump() for role, ref in self.agents.items()}
+        return Ref(use="independent", params={"agents": agents})
+
+
+def pack(job: Job) -> dict[str, Any]:
+    """Return a job as plain values, with the place of its class."""
+    kind = type(job)
+    if kind.__module__ == "__main__" or "." in kind.__qualname__:
+        raise ConfigError(
+            "another process cannot find this kind of job",
+            found=f"{kind.__module__}.{kind.__qualname__}",
+            expected="a class at the top level of a module that can be imported",
+        )
+    fields = job.model_dump(mode="json")
+    return {"module": kind.__module__, "kind": kind.__name__, "fields": fields}
+
+
+def unpack(packed: dict[str, Any]) -> Job:
+    """Return the job that pack() described."""
+    kind = getattr(import_module(packed["module"]), packed["kind"])
+    job: Job = kind.model_validate(packed["fields"])
+    return job

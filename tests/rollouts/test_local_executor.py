@@ -1,0 +1,229 @@
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rollout_samples import MarkJob, PidJob
+
+from agent_gym.core.clock import SystemClock
+from agent_gym.core.errors import ConfigError
+from agent_gym.core.files import to_json
+from agent_gym.core.registry import Ref
+from agent_gym.rollouts.executor import LocalExecutor
+from agent_gym.rollouts.jobs import EpisodeJob, Job, pack, unpack
+from agent_gym.rollouts.progress import progress_bar
+from agent_gym.rollouts.store import StepStore
+
+HERE = Path(__file__).parent
+IMPORTS = ("rollout_samples",)
+WALK = Ref(use="sample/walk")
+
+
+def episode(name, agent="dice", seed=0, **more):
+    agents = {"trader": Ref(use=f"sample/{agent}")}
+    return EpisodeJob(world=WALK, agents=agents, episode=name, seed=seed, **more)
+
+
+def test_rows_do_not_depend_on_the_number_of_workers(tmp_path):
+    rows = []
+    for workers in (1, 2):
+        jobs = [episode(f"e{i}", seed=i % 3, record=tmp_path / str(workers)) for i in range(7)]
+        seen = []
+        batch = LocalExecutor(workers, imports=IMPORTS).run(
+            jobs, lambda done, total, row, seen=seen: seen.append((done, total, row["status"]))
+        )
+        assert batch.status == "complete"
+        assert seen == [(i + 1, 7, "ok") for i in range(7)]
+        rows.append(to_json(batch.rows))
+    assert rows[0] == rows[1]
+    found = json.loads(rows[0])
+    assert [row["episode"] for row in found] == [f"e{i}" for i in range(7)]
+    assert all(row["status"] == "ok" and row["steps"] == 20 for row in found)
+    stores = [
+        {path.relative_to(tmp_path / w): path.read_bytes() for path in (tmp_path / w).rglob("*.*")}
+        for w in ("1", "2")
+    ]
+    assert stores[0] == stores[1]
+    assert StepStore.open(tmp_path / "1" / "e3").manifest.rows == 20
+
+
+def test_the_same_episode_here_and_there():
+    job = episode("e", seed=5)
+    there = LocalExecutor(1, imports=IMPORTS).run([job]).rows
+    assert there == [job.run()]
+
+
+def test_a_bad_job_costs_itself_alone():
+    agents = ["dice", "exit", "dice", "killed", "error", "hang", "leave", "dice", "missing"]
+    jobs = [episode(f"e{i}", agent) for i, agent in enumerate(agents)]
+    batch = LocalExecutor(2, timeout_s=6.0, imports=IMPORTS).run(jobs)
+    status = [row["status"] for row in batch.rows]
+    expected = ["ok", "crashed", "ok", "crashed", "error", "timeout", "crashed", "ok", "error"]
+    assert status == expected
+    assert batch.status == "complete"
+    assert [row["episode"] for row in batch.rows] == [job.episode for job in jobs]
+    what = [row["error"] and row["error"]["what"] for row in batch.rows]
+    assert what[1] == "exit code 3"
+    assert what[3] == "killed by signal 9"
+    assert what[4] == "a plain mistake"
+    assert what[5] == "no end within 6.0 s"
+    assert what[6] == "exit code 4"
+    assert "no agent is named 'sample/missing'" in what[8]
+    assert batch.rows[4]["steps"] == 5
+
+
+def test_a_worker_is_used_again_and_leads_its_own_group():
+    rows = LocalExecutor(1, imports=IMPORTS).run([PidJob(), PidJob(), PidJob()]).rows
+    assert len({row["pid"] for row in rows}) == 1
+    assert rows[0]["group"] == rows[0]["pid"] != os.getpid()
+
+
+def wait_for(condition, seconds=60.0):
+    clock = SystemClock()
+    end = clock.monotonic_s() + seconds
+    while not condition():
+        assert clock.monotonic_s() < end, "waited too long"
+        clock.sleep_s(0.05)
+
+
+def is_running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_what_a_crashed_job_leaves_behind_is_killed_too(tmp_path):
+    mark = tmp_path / "mark"
+    rows = LocalExecutor(1, imports=IMPORTS).run([MarkJob(path=str(mark), child=True)]).rows
+    assert rows[0]["status"] == "crashed"
+    assert rows[0]["error"]["what"] == "exit code 5"
+    wait_for(lambda: not is_running(int(mark.read_text())))
+
+
+def test_a_row_that_is_not_json_is_an_error():
+    rows = LocalExecutor(1, imports=IMPORTS).run([PidJob(not_json=True), PidJob()]).rows
+    assert [row["status"] for row in rows] == ["error", "ok"]
+
+
+def test_no_jobs_no_rows():
+    assert LocalExecutor(2).run([]).rows == []
+
+
+def test_what_a_worker_cannot_import_is_the_users_fault():
+    with pytest.raises(ConfigError, match="could not import") as caught:
+        LocalExecutor(2, imports=("no_such_module",)).run([episode("e")])
+    assert "no_such_module" in str(caught.value)
+
+
+class Inner:
+    class HiddenJob(Job):
+        pass
+
+
+def test_a_job_that_cannot_be_found_is_refused_before_anything_starts():
+    with pytest.raises(ConfigError, match="cannot find this kind of job"):
+        LocalExecutor(1).run([Inner.HiddenJob()])
+    with pytest.raises(ConfigError, match="at least one worker"):
+        LocalExecutor(0)
+
+
+def test_a_job_travels_as_plain_values():
+    job = episode("e", record=Path("some/where"))
+    assert unpack(json.loads(json.dumps(pack(job)))) == job
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "x" * 200, "a\0b"])
+def test_an_episode_that_names_a_folder_stays_in_it(name):
+    with pytest.raises(ValueError, match="cannot name a folder"):
+        episode(name, record=Path("r"))
+    assert episode(name).episode == name
+
+
+def test_agents_or_a_team_but_not_both():
+    team = Ref(use="independent", params={"agents": {"trader": {"use": "sample/dice"}}})
+    played = EpisodeJob(world=WALK, team=team, episode="e", seed=1).run()
+    assert played == episode("e", seed=1).run()
+    for more in ({}, {"team": team, "agents": {"trader": WALK}}):
+        with pytest.raises(ValueError, match="either the agents or the team"):
+            EpisodeJob(world=WALK, episode="e", seed=1, **more)
+
+
+SUITE = textwrap.dedent(
+    """
+    import sys
+    from rollout_samples import MarkJob, PidJob
+    from agent_gym.core.files import to_json
+    from agent_gym.rollouts.executor import LocalExecutor
+    if __name__ == "__main__":
+        jobs = [PidJob(), MarkJob(path=sys.argv[1]), PidJob(), MarkJob(path=sys.argv[1] + "2")]
+        batch = LocalExecutor(1, imports=("rollout_samples",)).run(jobs)
+        print(to_json({"status": batch.status, "rows": [row["status"] for row in batch.rows]}))
+    """
+)
+
+
+def begin_suite(tmp_path):
+    mark, script = tmp_path / "mark", tmp_path / "suite.py"
+    script.write_text(SUITE)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(mark)],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(HERE)},
+        text=True,
+    )
+    wait_for(lambda: mark.exists() and mark.read_text().endswith("\n"))
+    return process, int(mark.read_text())
+
+
+def test_ctrl_c_reaps_the_workers_and_marks_the_rest(tmp_path):
+    process, worker = begin_suite(tmp_path)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert json.loads(out) == {
+        "status": "partial",
+        "rows": ["ok", "interrupted", "cancelled", "cancelled"],
+    }
+    assert not is_running(worker)
+
+
+def test_workers_do_not_outlive_a_parent_that_is_killed(tmp_path):
+    process, worker = begin_suite(tmp_path)
+    assert is_running(worker)
+    process.kill()
+    process.communicate(timeout=60)
+    wait_for(lambda: not is_running(worker))
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    script = tmp_path / "unguarded.py"
+    script.write_text(SUITE.replace('if __name__ == "__main__":', "if True:"))
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "mark")],
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(HERE)},
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "a worker process could not start" in done.stderr
+
+
+def test_the_bar_counts_failures():
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100)
+    with progress_bar("episodes", console) as progress:
+        progress(1, 3, {"status": "ok"})
+        progress(2, 3, {"status": "crashed"})
+    shown = screen.getvalue()
+    assert "2/3" in shown
+    assert "1 failed" in shown
