@@ -54,6 +54,7 @@ def run_series(
     capacity = 2 * n  # at most one trade and one liquidation a bar; untouched rows cost no memory
     log = np.empty((capacity, len(kernel.FILL_COLUMNS)))
     count, totals = account.trade(targets, curves, log)
+    totals.pop("max_drawdown")  # only the sweep keeps it; here it follows from the curve
     return SeriesResult(curves[0], curves[1], curves[2], _fills(log[:count]), totals)
 
 

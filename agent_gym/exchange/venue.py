@@ -165,7 +165,8 @@ class Venue:
             )
         self.t += 1
         log = np.zeros(4 * len(self._orders) + self._holdings.size, dtype=TRADE)
-        count = kernel.advance(self._context(log).ctypes.data, self.t)
+        context = self._context(log)  # held by a name: the kernel reads it by its address
+        count = kernel.advance(context.ctypes.data, self.t)
         self._sweep()
         return [self._trade(row) for row in log[:count]]
 

@@ -46,7 +46,9 @@ class VectorRecorder:
     """Keeps what happened in N lanes, in memory or in a store on disk.
 
     Reward and position are rounded to float32, equity stays float64. Whole numbers that do not
-    fit their column are an error; handing over arrays of the very type skips that check.
+    fit their column are an error; handing over arrays of the very type skips that check. Blocks
+    that go round (``keep_blocks``, or a folder) are cheap; memory that keeps growing costs about
+    three times as much, because the system hands out every page for the first time.
 
     Args:
         n_lanes: Lanes, the length of every array given to record().

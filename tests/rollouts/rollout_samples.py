@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-import agent_gym.agents.team  # noqa: F401 - registers the team that jobs play with
+from agent_gym.agents.team import Independent
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.registry import Config, register
 from agent_gym.core.seeds import Seeds
@@ -19,8 +19,11 @@ from agent_gym.core.types import (
     Observation,
     Outcome,
     Role,
+    Step,
 )
 from agent_gym.rollouts.jobs import Job
+from agent_gym.rollouts.play import run_episode
+from agent_gym.rollouts.sinks import MemorySink, ParquetSink
 
 TRADER, OTHER = Role("trader"), Role("other")
 
@@ -162,3 +165,20 @@ class MarkJob(Job):
 
 def seeds(root=0):
     return Seeds(root)
+
+
+def made(t=0, action=1.0, episode="e", role="trader", **more):
+    seen = Observation(Nanos(t), np.array([float(t), 2.0]))
+    end = more.pop("end", False)
+    return Step(
+        episode, t, Role(role), "a", seen, Decision(action, **more), Outcome(seen, t / 3, end)
+    )
+
+
+def record(folder, episodes=("e1", "e2"), config=None, **options):
+    memory, config = MemorySink(), config or WalkConfig(n=50)
+    with ParquetSink(folder, **options) as sink:
+        for episode in episodes:
+            team = Independent({role: Dice() for role in Walk(config).roles})
+            run_episode(Walk(config), team, episode, seeds(), (sink, memory))
+    return memory.steps

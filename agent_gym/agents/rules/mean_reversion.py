@@ -17,9 +17,6 @@ from agent_gym.core.registry import register
 WINDOW, ENTRY_Z, EXIT_Z, LONG, SHORT, SEEN, CURSOR, HELD, AGE = range(9)
 ANCHOR, SUM, SQUARES, FRESH_ANCHOR, FRESH_SUM, FRESH_SQUARES, RING = range(9, 16)
 
-# A price that varies by less than a billionth of itself stands still.
-STILL = 1e-9
-
 
 class MeanReversionConfig(RuleConfig):
     """The window, and the distances at which to come in and go out."""
@@ -64,9 +61,11 @@ def _z_score(state: int, close: float, leaving: float, full: bool) -> float:
     set_number(state, FRESH_ANCHOR, fresh_anchor)
     set_number(state, FRESH_SUM, fresh_total)
     set_number(state, FRESH_SQUARES, fresh_squares)
+    # Where the price stands still, what rounding leaves in the deviation (1e-8 of the price) is
+    # far larger than what it leaves in the distance (1e-16), so rounding alone never trades.
     mean = total / length
     deviation = math.sqrt(max(squares / length - mean * mean, 0.0))
-    return (value - mean) / deviation if deviation > STILL * (1.0 + mean) else 0.0
+    return (value - mean) / deviation if deviation > 0.0 else 0.0
 
 
 @inlined

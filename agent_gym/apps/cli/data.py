@@ -9,6 +9,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from agent_gym.apps.cli.data_fetch import register
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.core.errors import ConfigError, DataError
@@ -19,6 +20,7 @@ from agent_gym.markets.readers import ReadRequest, attach_funding, read_funding,
 from agent_gym.markets.resample import resample
 
 app = typer.Typer(no_args_is_help=True)
+register(app)
 
 FileArgument = Annotated[Path, typer.Argument(help="CSV, Parquet or Feather file of bars.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -9,8 +9,9 @@ from numba import carray
 
 from agent_gym.core.kernels import inlined
 from agent_gym.exchange.kernel.floor import CANCELLED, OPEN, note, put, take
+from agent_gym.exchange.kernel.layout import Fill
 from agent_gym.exchange.kernel.memory import pointer
-from agent_gym.exchange.kernel.parts import book, liquidate, load_terms, under_margin
+from agent_gym.exchange.kernel.parts import book, liquidate, load_terms, pay_fee, under_margin
 
 
 @inlined
@@ -77,7 +78,9 @@ def call_margin(
                 a, fill = liquidate(a, bar[0], worst, terms)
             else:
                 price = bar[0] + way * (worst - bar[0])
-                a, fill = book(a, 0.0, price, price, terms.liquidation)
+                a, fill = book(a, 0.0, price, price, 0.0)
+                fee = min(abs(fill.qty) * price * terms.liquidation, max(0.0, a.cash))
+                a, fill = pay_fee(a, fee), Fill(fill.qty, price, fee)
             put(purses[i], holding, a)
             row = note(trades, count, 0, t, i, m)
             row.maker, row.forced = False, True

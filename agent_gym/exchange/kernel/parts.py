@@ -211,6 +211,23 @@ def pay_funding(a: Account, price: float, rate: float) -> Account:
 
 
 @inlined
+def pay_fee(a: Account, fee: float) -> Account:
+    """Charge a fee that belongs to no fill price."""
+    return Account(
+        a.cash - fee,
+        a.pos,
+        a.avg,
+        a.real,
+        a.fees + fee,
+        a.slip,
+        a.fund,
+        a.ins,
+        a.eq,
+        a.want,
+    )
+
+
+@inlined
 def liquidation_price(cash: float, pos: float, maintenance: float) -> float:
     """Return the mark at which equity equals the maintenance margin."""
     return -cash / (pos - maintenance * abs(pos))
@@ -226,13 +243,14 @@ def under_margin(cash: float, pos: float, mark: float, maintenance: float) -> bo
 def liquidate(a: Account, o: float, worst: float, terms: Terms) -> tuple[Account, Fill]:
     """Close the position where the margin ran out, or at the open if the market gapped past it.
 
-    The fee is the liquidation rate. What is lost beyond zero is paid by the insurance account, so
-    no money is made or lost unseen.
+    The fee takes at most what is left. What is lost beyond zero is paid by the insurance account,
+    so no money is made or lost unseen.
     """
     trigger = liquidation_price(a.cash, a.pos, terms.maintenance)
     inside = max(min(trigger, o), worst) if a.pos > 0.0 else min(max(trigger, o), worst)
-    after, fill = book(a, 0.0, inside, inside, terms.liquidation)
+    after, fill = book(a, 0.0, inside, inside, 0.0)
     gift = max(0.0, -after.cash)
+    fee = min(abs(fill.qty) * inside * terms.liquidation, max(0.0, after.cash))
     closed = Account(
         after.cash + gift,
         0.0,
@@ -245,7 +263,7 @@ def liquidate(a: Account, o: float, worst: float, terms: Terms) -> tuple[Account
         after.eq,
         0.0,
     )
-    return closed, fill
+    return pay_fee(closed, fee), Fill(fill.qty, fill.price, fee)
 
 
 @inlined

@@ -150,14 +150,19 @@ def advance(context: int, t: int) -> int:
                         asked = min(asked, reducible(a.pos, holding.held, side, phase))
                     if side < 0.0 and terms.floor == 0.0:
                         asked = min(asked, max(0.0, a.pos))
+                    if asked == 0.0:  # nothing to reduce or to sell yet: only a resting order waits
+                        order.status = CANCELLED if kind == MARKET else order.status
+                        continue
                     qty = min(asked, left)
+                    if not qty * ref > terms.min_notional:
+                        continue
                     price = ref
                     if not maker:
                         price = taker_price(side, ref, qty, volume, bar[6], bar[7], terms)
                         if kind == LIMIT:
                             price = min(price, order.price) if side > 0 else max(price, order.price)
                     fits = affordable_qty(a, side, qty, ref, price, rate, others, terms)
-                    short = fits < qty or asked == 0.0
+                    short = fits < qty
                     if fits != abs(order.qty):
                         fits = whole_lots(fits, terms.lot)
                     if not fits * ref > terms.min_notional:
@@ -172,7 +177,7 @@ def advance(context: int, t: int) -> int:
                     row.maker, row.forced = maker, False
                     row.qty, row.price, row.fee = fill.qty, fill.price, fill.fee
                     count += 1
-                    left -= abs(fill.qty)
+                    left = max(0.0, left - abs(fill.qty))
                     settle(order, fill.qty, fill.price, fill.fee)
                     purses[i].turnover += abs(fill.qty) * fill.price
                     put(purses[i], holding, a)
