@@ -170,6 +170,28 @@ class Venue:
         self._sweep()
         return [self._trade(row) for row in log[:count]]
 
+    def play_targets(
+        self,
+        targets: NDArray[Any],
+        slots: NDArray[Any],
+        curves: NDArray[Any],
+        log: NDArray[Any],
+    ) -> int:
+        """Play the first account through all bars by targets, for ``run_portfolio``."""
+        self._orders = slots
+        scratch = np.zeros(4 * len(slots) + self._holdings.size, dtype=TRADE)
+        context = self._context(scratch)
+        count = kernel.run_targets(
+            context.ctypes.data,
+            targets.ctypes.data,
+            self.costs.latency_bars,
+            curves.ctypes.data,
+            log.ctypes.data,
+            len(log),
+        )
+        self._orders, self.t = slots[:0], len(self) - 1
+        return count
+
     def order(self, number: int) -> Placed:
         """Return an order and what became of it."""
         if number not in self._placed:

@@ -90,6 +90,7 @@ def call_margin(
         purses[i].cash += gift
         purses[i].ins += gift
         for k in range(orders.size):
-            if orders[k].account == i and orders[k].status == OPEN:
-                orders[k].status = CANCELLED
+            order = orders[k]  # an order still on its way reaches the venue after all
+            if order.account == i and order.status == OPEN and order.arrives <= t:
+                order.status = CANCELLED
     return count

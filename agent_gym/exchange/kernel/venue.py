@@ -45,6 +45,7 @@ from agent_gym.exchange.kernel.parts import (
     pay_funding,
     reach,
     set_want,
+    size_target,
     taker_price,
     whole_lots,
 )
@@ -123,13 +124,13 @@ def advance(context: int, t: int) -> int:
                 others = others_of(holdings, rows, i, m, t, terms.initial)
                 if kind == TARGET:
                     newer = False
-                    for later in range(k + 1, n_o):
-                        rival = orders[later]
+                    for other in range(n_o):
+                        rival = orders[other]
                         newer |= (
                             rival.kind == TARGET
+                            and rival.id > order.id
                             and rival.account == i
                             and rival.instrument == m
-                            and rival.status == OPEN
                             and rival.arrives <= t
                         )
                     if newer:
@@ -202,3 +203,46 @@ def advance(context: int, t: int) -> int:
             equity += holdings[i, m].pos * carray(pointer(rows[m] + t * 64), (8,), np.float64)[3]
         purses[i].eq = equity
     return count
+
+
+@door("int64(int64, int64, int64, int64, int64, int64)", parts=PARTS)
+def run_targets(context: int, targets: int, latency: int, curves: int, log: int, room: int) -> int:
+    """Play one account through all bars by target fractions; returns the number of trades.
+
+    Each instrument owns ``latency + 2`` order slots: for those on their way, the one that arrives
+    and the one that is being worked, so one of them is always free.
+    """
+    ctx = carray(pointer(context), (1,), FLOOR)[0]
+    n, n_m = ctx.n_bars, ctx.n_instruments
+    rows = carray(pointer(ctx.rows), (n_m,), np.int64)
+    purse = carray(pointer(ctx.purses), (1,), PURSE)[0]
+    holdings = carray(pointer(ctx.holdings), (n_m,), HOLDING)
+    orders = carray(pointer(ctx.orders), (ctx.n_orders,), ORDER)
+    trades = carray(pointer(ctx.trades), (4 * ctx.n_orders + n_m,), TRADE)
+    book_of_all = carray(pointer(log), (room,), TRADE)
+    wish = carray(pointer(targets), (n, n_m), np.float64)
+    curve = carray(pointer(curves), (n, 2 + n_m), np.float64)
+    curve[0, 0] = curve[0, 1] = purse.cash
+    depth, total, number = latency + 2, 0, 0
+    for t in range(1, n):
+        for m in range(n_m):
+            target = wish[t - 1, m]
+            if target != (wish[t - 2, m] if t > 1 else 0.0):
+                terms = load_terms(ctx.terms + m * 88)
+                bar = carray(pointer(rows[m] + (t - 1) * 64), (8,), np.float64)
+                slot = m * depth
+                while orders[slot].status == OPEN:
+                    slot += 1
+                order = orders[slot]
+                number += 1
+                order.id, order.status, order.arrives = number, OPEN, t + latency
+                order.qty = size_target(target, purse.eq, bar[3], bar[7], terms)
+        count = advance(context, t)
+        for k in range(count):
+            if total < room:
+                book_of_all[total] = trades[k]
+                total += 1
+        curve[t, 0], curve[t, 1] = purse.eq, purse.cash
+        for m in range(n_m):
+            curve[t, 2 + m] = holdings[m].pos
+    return total
