@@ -163,7 +163,7 @@ class PlayRun:
 
     def __init__(self, series: Series, folder: Path) -> None:
         fields = market_fields() | {"episode_bars": None, "random_start": False, "warmup_bars": 0}
-        config = MarketWorldConfig.model_validate(fields | {"features": False})
+        config = MarketWorldConfig.model_validate(fields | {"features": ()})
         self.world = MarketWorld(config, bars_of(series))
         self.folder = folder
 

@@ -53,6 +53,18 @@ def door(
     return wrap
 
 
+def direct(entry: Callable[P, R]) -> Callable[P, R]:
+    """Return the machine code behind a door that has one signature, without the type look-up.
+
+    A call costs about 100 ns less. The arguments are converted to the types of the signature and
+    not checked otherwise. The caller keeps the door alive, which keeps the code alive.
+    """
+    dispatcher: Any = entry
+    (compiled,) = dispatcher.overloads.values()
+    code: Callable[P, R] = compiled.entry_point
+    return code
+
+
 def _cache_by_source(dispatcher: Any, modules: tuple[ModuleType, ...]) -> None:
     try:
         dispatcher.enable_caching()

@@ -55,7 +55,9 @@ class MarketConfig(Config):
     )
     random_start: bool = True
     warmup_bars: int = Field(default=200, ge=0, description="bars before the first decision")
-    features: bool = Field(default=True, description="show the causal features of markets.features")
+    features: tuple[str, ...] | None = Field(
+        default=None, description="the causal features to show; null: all of them; empty: none"
+    )
     reward: Literal["log_equity", "pnl"] = Field(
         default="log_equity", description="change of log equity, or of equity over opening cash"
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_gym.core.registry import unknown
 from agent_gym.core.seeds import Seeds
 from agent_gym.envs.config import MarketConfig
 from agent_gym.exchange.kernel.layout import PRIVATE_FEATURES
@@ -53,7 +54,12 @@ def build_stage(config: MarketConfig, bars: Bars | None = None) -> Stage:
     if bars is None:
         bars = open_market(config.market, Seeds(config.market_seed))
     tape = Tape.of(bars, config.costs)
-    if not config.features:
+    if config.features == ():
         return Stage(tape, (), np.empty((len(bars), 0)))
     names, rows = compute_features(bars).observations(np.float64)
-    return Stage(tape, names, rows)
+    if config.features is None:
+        return Stage(tape, names, rows)
+    for name in config.features:
+        if name not in names:
+            raise unknown("feature", name, names)
+    return Stage(tape, config.features, rows[:, [names.index(name) for name in config.features]])

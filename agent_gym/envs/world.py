@@ -41,6 +41,7 @@ class MarketWorld:
         self.roles = tuple(Role(role) for role in config.roles)
         self._spec = config.actions.spec()
         self._low, self._high = self._spec.low, self._spec.high
+        self._discrete = self._spec.levels is not None
         self._bind(build_stage(config, bars))
 
     def _bind(self, stage: Stage) -> None:
@@ -49,7 +50,7 @@ class MarketWorld:
         lanes = self.lanes = Lanes(stage.tape, stage.full(), len(self.roles), setup)
         self._names = stage.full_names
         bars = stage.tape.bars
-        self._times = (bars.ts + bars.period_ns).tolist()
+        self._times: list[Nanos] = (bars.ts + bars.period_ns).tolist()
         self._action, self._reward = lanes.action_slots, lanes.reward_slots
         self._terminated, self._truncated = lanes.terminated_slots, lanes.truncated_slots
         self._kernel_step, self._address = lanes.kernel_step, lanes.address
@@ -68,7 +69,7 @@ class MarketWorld:
         self.lanes.seed(seeds.child("window").as_uint64())
         self.lanes.restart()
         self._t = int(self.lanes.state["t"][0])
-        ts = Nanos(self._times[self._t])
+        ts = self._times[self._t]
         return {
             role: Observation(ts, row.copy())
             for role, row in zip(self.roles, self._rows, strict=True)
@@ -76,29 +77,28 @@ class MarketWorld:
 
     def step(self, actions: Mapping[Role, Action]) -> Mapping[Role, Outcome]:
         """Let every role that acts trade through the next bar."""
-        lane_of, discrete = self._lane_of, self._spec.levels is not None
+        lane_of = self._lane_of
         for role, action in actions.items():
-            self._action[lane_of[role]] = action if discrete else self._clip(action)
+            self._action[lane_of[role]] = action if self._discrete else self._clip(action)
         if self._kernel_step(self._address, 0, len(self._rows)):
             self.lanes.refuse()
-        self._t += 1
-        ts = Nanos(self._times[self._t])
-        outcomes = {}
-        for role in actions:
-            i = lane_of[role]
-            outcomes[role] = Outcome(
-                Observation(ts, self._rows[i].copy()),
-                self._reward[i],
-                self._terminated[i],
-                self._truncated[i],
-            )
-        return outcomes
+        self._t = t = self._t + 1
+        ts = self._times[t]
+        return {role: self._outcome(lane_of[role], ts) for role in actions}
+
+    def _outcome(self, lane: int, ts: Nanos) -> Outcome:
+        return Outcome(
+            Observation(ts, self._rows[lane].copy()),
+            self._reward[lane],
+            self._terminated[lane],
+            self._truncated[lane],
+        )
 
     def _clip(self, action: Action) -> float:
-        value = (
-            float(np.asarray(action).reshape(-1)[0]) if isinstance(action, np.ndarray) else action
-        )
-        return min(max(float(value), self._low), self._high)
+        value = action.item() if isinstance(action, np.ndarray) else float(action)
+        if self._low <= value <= self._high:
+            return value
+        return min(max(value, self._low), self._high)
 
     def ledger(self, role: Role) -> NDArray[np.void]:
         """Return a copy of a role's account record."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_gym.core.errors import AgentError, ConfigError
+from agent_gym.core.kernels import direct
 from agent_gym.core.types import FloatArray
 from agent_gym.exchange.costs import AccountRules, Costs, make_terms
 from agent_gym.exchange.kernel import lanes as kernel
@@ -85,7 +86,7 @@ class Lanes:
             self._context[name] = value
         self.address: int = self._context.ctypes.data
         self.margin = setup.rules.on_margin(tape.bars.instrument)
-        self.kernel_step = kernel.step_margin if self.margin else kernel.step_spot
+        self.kernel_step = direct(kernel.step_margin if self.margin else kernel.step_spot)
         self._threaded = _threaded_step(self.margin) if setup.threads > 1 else None
 
     def _addresses(self) -> dict[str, Any]:

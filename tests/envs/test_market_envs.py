@@ -172,7 +172,7 @@ def test_ruin_ends_the_episode():
     env = MarketEnv(
         crash,
         warmup_bars=0,
-        features=False,
+        features=(),
         episode_bars=None,
         random_start=False,
         account={"max_leverage": 20.0, "ruin": 0.5},
@@ -219,6 +219,7 @@ def test_illegal_batches_raise():
         ({"episodebars": 5}, "Did you mean 'episode_bars'"),
         ({"actions": {"kind": "continuous", "low": 1, "high": -1}}, "below"),
         ({"reward": "sharpe"}, "reward"),
+        ({"features": ("momentum_5",)}, "Did you mean 'momentum_4'"),
     ],
 )
 def test_bad_settings_are_explained(overrides, message):
@@ -234,7 +235,7 @@ def test_continuous_actions_are_clipped_to_their_bounds():
 
 
 def test_stable_baselines_learns_through_its_view():
-    vec = SB3VecEnv(MarketVectorEnv(8, BARS, episode_bars=32, features=False))
+    vec = SB3VecEnv(MarketVectorEnv(8, BARS, episode_bars=32, features=()))
     obs = vec.reset()
     assert obs.shape == (8, len(PRIVATE_FEATURES))
     infos = [{}]
@@ -246,6 +247,17 @@ def test_stable_baselines_learns_through_its_view():
     assert not vec.step(np.ones(8, dtype=int))[2].any()
     assert vec._infos[0] == {}
     PPO("MlpPolicy", vec, n_steps=16, batch_size=64, n_epochs=1, device="cpu").learn(128)
+
+
+def test_features_can_be_chosen():
+    chosen = MarketEnv(BARS, features=("momentum_24", "return_z"))
+    whole = MarketEnv(BARS)
+    names = whole.stage.slim_names
+    row, _ = chosen.reset(seed=1)
+    full, _ = whole.reset(seed=1)
+    picked = [names.index("momentum_24"), names.index("return_z")]
+    assert row[:2].tolist() == full[picked].tolist()
+    assert len(row) == 2 + len(PRIVATE_FEATURES)
 
 
 def test_fresh_markets_need_a_market_to_draw_from():

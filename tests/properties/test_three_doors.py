@@ -67,7 +67,7 @@ def config_of(costs, rules):
         episode_bars=None,
         random_start=False,
         warmup_bars=0,
-        features=False,
+        features=(),
         costs=costs,
         account=rules,
     )

@@ -60,14 +60,3 @@ def template(length: int, numbers: Mapping[int, float], counts: Mapping[int, int
         whole[slot] = value
     state.setflags(write=False)
     return state
-
-
-def direct(door: Any) -> Callable[..., float]:
-    """Return the machine code behind a door that has one signature, without the type look-up.
-
-    A call costs about 100 ns less. The arguments are converted to the types of the signature and
-    not checked otherwise. The caller keeps the door alive, which keeps the code alive.
-    """
-    (compiled,) = door.overloads.values()
-    entry: Callable[..., float] = compiled.entry_point
-    return entry

@@ -16,8 +16,8 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
-from agent_gym.agents.rules.memory import direct
 from agent_gym.core.errors import AgentError
+from agent_gym.core.kernels import direct
 from agent_gym.core.registry import Config
 from agent_gym.core.types import (
     ActionSpec,

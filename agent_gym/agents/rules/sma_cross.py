@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from agent_gym.agents.rules import memory, window
 from agent_gym.agents.rules.memory import count, number, set_count, set_number, template
 from agent_gym.agents.rules.rule import Formula, Rule, RuleConfig
-from agent_gym.agents.rules.window import SUM_SLOTS, ahead, behind, slide
+from agent_gym.agents.rules.window import SUM_SLOTS, ahead, behind, slid, slide
 from agent_gym.core.kernels import door, inlined
 from agent_gym.core.registry import register
 
@@ -38,6 +38,13 @@ class SmaCrossConfig(RuleConfig):
 
 
 @inlined
+def _side(gap: float, room: float, held: float, long: float, short: float) -> float:
+    if gap > room:
+        return long
+    return short if gap < -room else held
+
+
+@inlined
 def _sma_cross(state: int, close: float) -> float:
     fast, slow = count(state, FAST), count(state, SLOW)
     cursor, seen = count(state, CURSOR), count(state, SEEN) + 1
@@ -50,15 +57,34 @@ def _sma_cross(state: int, close: float) -> float:
     slow_sum = slide(state, SLOW_SUM, close, left_slow, slow)
     if seen < slow:
         return 0.0
-    gap = fast_sum * slow - slow_sum * fast
-    room = number(state, ROOM) * (slow_sum * fast)
-    held = number(state, HELD)
-    if gap > room:
-        held = number(state, LONG)
-    elif gap < -room:
-        held = number(state, SHORT)
+    held = _side(
+        fast_sum * slow - slow_sum * fast,
+        number(state, ROOM) * (slow_sum * fast),
+        number(state, HELD),
+        number(state, LONG),
+        number(state, SHORT),
+    )
     set_number(state, HELD, held)
     return held
+
+
+@inlined
+def _whole_series(state: int, n: int, out: int, close: int) -> None:
+    """Do what a fresh state does n times, in registers: the closes themselves are the ring."""
+    fast, slow = count(state, FAST), count(state, SLOW)
+    share, long, short = number(state, ROOM), number(state, LONG), number(state, SHORT)
+    fast_sum = fast_fresh = slow_sum = slow_fresh = held = 0.0
+    fast_age = slow_age = 0
+    for i in range(n):
+        entering = number(close, i)
+        left = number(close, i - fast) if i >= fast else 0.0
+        fast_sum, fast_fresh, fast_age = slid(fast_sum, fast_fresh, fast_age, entering, left, fast)
+        left = number(close, i - slow) if i >= slow else 0.0
+        slow_sum, slow_fresh, slow_age = slid(slow_sum, slow_fresh, slow_age, entering, left, slow)
+        if i + 1 >= slow:
+            gap = fast_sum * slow - slow_sum * fast
+            held = _side(gap, share * (slow_sum * fast), held, long, short)
+        set_number(out, i, held)
 
 
 @door("float64(int64, float64)", parts=(memory, window))
@@ -71,8 +97,11 @@ def sma_cross_step(state: int, close: float) -> float:
 def sma_cross_run(state: int, stride: int, n: int, out: int, columns: int) -> None:
     """Take in n closes; see Formula.run."""
     close = count(columns, 0)
-    for i in range(n):
-        set_number(out, i, _sma_cross(state + i * stride, number(close, i)))
+    if stride == 0:
+        _whole_series(state, n, out, close)
+    else:
+        for i in range(n):
+            set_number(out, i, _sma_cross(state + i * stride, number(close, i)))
 
 
 @register("agent", "rules/sma-cross", SmaCrossConfig)

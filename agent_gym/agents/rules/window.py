@@ -10,6 +10,19 @@ TOTAL, FRESH, AGE = range(SUM_SLOTS)
 
 
 @inlined
+def slid(
+    total: float, fresh: float, age: int, entering: float, leaving: float, length: int
+) -> tuple[float, float, int]:
+    """Return a running sum moved by one bar, and the two numbers that keep it clean."""
+    total += entering - leaving
+    fresh += entering
+    age += 1
+    if age == length:
+        return fresh, 0.0, 0
+    return total, fresh, age
+
+
+@inlined
 def slide(state: int, slot: int, entering: float, leaving: float, length: int) -> float:
     """Move a running sum by one bar and return it; it starts at ``slot`` and takes SUM_SLOTS.
 
@@ -17,13 +30,14 @@ def slide(state: int, slot: int, entering: float, leaving: float, length: int) -
     ``length`` bars, and when it covers the window it replaces the first. So an error lives for at
     most two windows, at a cost that does not depend on the length.
     """
-    total = number(state, slot + TOTAL) + (entering - leaving)
-    fresh = number(state, slot + FRESH) + entering
-    age = count(state, slot + AGE) + 1
-    if age == length:
-        total = fresh
-        fresh = 0.0
-        age = 0
+    total, fresh, age = slid(
+        number(state, slot + TOTAL),
+        number(state, slot + FRESH),
+        count(state, slot + AGE),
+        entering,
+        leaving,
+        length,
+    )
     set_number(state, slot + TOTAL, total)
     set_number(state, slot + FRESH, fresh)
     set_count(state, slot + AGE, age)

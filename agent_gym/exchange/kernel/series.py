@@ -59,7 +59,7 @@ def _run(
     depth = latency + 1
     queue = np.full(depth, np.nan)
     a = open_account(cash)
-    peak, drawdown, count, last = cash, 0.0, 0, 0.0
+    peak, deepest, drawdown, count, last = cash, cash, 0.0, 0, 0.0
     if keep:
         curve[0, 0] = cash
         curve[1, 0] = 0.0
@@ -115,8 +115,12 @@ def _run(
             curve[1, i] = a.pos
             curve[2, i] = a.cash
         else:
-            peak = max(peak, a.eq)
-            drawdown = max(drawdown, 1.0 - a.eq / peak)
+            if a.eq > peak:
+                peak = a.eq
+                deepest = peak * (1.0 - drawdown)
+            elif a.eq < deepest:
+                drawdown = 1.0 - a.eq / peak
+                deepest = a.eq
     total = carray(pointer(totals), (8,), np.float64)
     total[0] = a.eq
     total[1] = a.fees
