@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from shutil import copytree
+
+import numpy as np
+import pytest
+
+from agent_gym.apps.cli import demo as module
+from agent_gym.apps.cli.main import main
+from agent_gym.core.errors import VenueError
+from agent_gym.core.registry import names
+from agent_gym.rollouts.store import StepStore
+from tests.apps.cli_samples import Call, make_call, name_walk
+
+WORDS = ("--market", "test/walk", "--bars", 300)
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    name_walk(monkeypatch)
+    return make_call("demo", monkeypatch, capsys)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "demo"
+    with pytest.MonkeyPatch.context() as patch:
+        name_walk(patch)
+        patch.setattr("sys.argv", ["agent-gym", "demo", *map(str, WORDS), "--out", str(folder)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert not stop.value.code
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    return Path(copytree(made, tmp_path / "demo"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_everything_is_there(made):
+    found = {path.name for path in made.iterdir()}
+    assert found == {
+        "chart.png",
+        "equity.parquet",
+        "fills.parquet",
+        "manifest.json",
+        "report.html",
+        "results.json",
+        "steps",
+    }
+    assert [path.name for path in made.parent.iterdir()] == ["demo"]
+
+
+def test_all_rules_are_compared(folder):
+    results = json.loads((folder / "results.json").read_text())
+    rules = {name for name in names("agent") if name.startswith("rules/")}
+    assert set(results["baselines"]) | {results["agent"]} == rules
+    assert results["quality"]["ok"]
+    assert results["manifest"] == json.loads((folder / "manifest.json").read_text())
+
+
+def test_the_recorded_episode_is_the_backtest(folder):
+    results = json.loads((folder / "results.json").read_text())
+    store = StepStore.open(folder / "steps")
+    assert store.manifest.status == "complete"
+    assert store.manifest.rows == 299 == results["episode"]["steps"]
+    growth = float(np.sum(store.columns(["reward"])["reward"]))
+    assert growth == pytest.approx(np.log(results["final_equity"] / 10_000.0), abs=1e-9)
+
+
+def test_the_same_seed_writes_the_same_bytes(call, folder, tmp_path):
+    call(*WORDS, "--out", tmp_path / "again")
+    call(*WORDS, "--out", tmp_path / "other", "--seed", 1)
+    assert contents(tmp_path / "again") == contents(folder)
+    assert contents(tmp_path / "other")["results.json"] != contents(folder)["results.json"]
+
+
+def test_a_second_run_replaces_the_first(call, folder):
+    before = contents(folder)
+    code, _, _ = call(*WORDS, "--out", folder, "--seed", 1)
+    after = contents(folder)
+    assert code == 0
+    assert after["results.json"] != before["results.json"]
+    assert len(after) == len(before)  # no step file of the first run is left
+    StepStore.open(folder / "steps")
+
+
+def test_it_goes_home_and_says_where(call, monkeypatch, tmp_path):
+    monkeypatch.setenv("AGENT_GYM_HOME", str(tmp_path))
+    code, out, _ = call(*WORDS)
+    assert code == 0
+    assert (tmp_path / "demo" / "report.html").is_file()
+    assert "report.html" in "".join(out.split())
+    assert "rules/buy-hold" in out
+
+
+def test_json_is_one_document(call, tmp_path):
+    code, out, _ = call(*WORDS, "--out", tmp_path / "x", "--json")
+    assert code == 0
+    found = json.loads(out)
+    stored = json.loads((tmp_path / "x" / "results.json").read_text())
+    assert {key: value for key, value in found.items() if key != "out"} == stored
+
+
+def test_a_failure_leaves_nothing_and_keeps_the_old(call, folder, monkeypatch):
+    before = contents(folder)
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise VenueError("the venue burned down")
+
+    monkeypatch.setattr(module, "page", fail)
+    code, _, _ = call(*WORDS, "--out", folder, "--seed", 2)
+    assert code == 4
+    assert contents(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == ["demo"]
+
+
+def test_a_market_with_faults_is_refused(call, monkeypatch, tmp_path):
+    honest = module.open_market
+
+    def holed(ref: object, seeds: object) -> object:
+        bars = honest(ref, seeds)
+        ts = bars.ts.copy()
+        ts[100:] += 5 * bars.period_ns
+        return module.Bars(
+            bars.instrument,
+            bars.period_ns,
+            ts,
+            bars.open,
+            bars.high,
+            bars.low,
+            bars.close,
+            bars.volume,
+        )
+
+    monkeypatch.setattr(module, "open_market", holed)
+    code, _, err = call(*WORDS, "--out", tmp_path / "x")
+    assert code == 3
+    assert "gap" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bad_folder_is_a_usage_error(call, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, _ = call(*WORDS, "--out", tmp_path / "file" / "x")
+    assert code == 2

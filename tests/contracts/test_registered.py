@@ -1,0 +1,62 @@
+"""Every registered thing keeps the contracts that ship with the package."""
+
+import numpy as np
+import pytest
+
+from agent_gym.agents.team import Independent
+from agent_gym.core import Ref, Seeds, make, names
+from agent_gym.core.types import Role
+from agent_gym.envs import ContinuousTargets, MarketWorld, MarketWorldConfig
+from agent_gym.markets.bars import PRICE_COLUMNS, Bars
+from agent_gym.rollouts import MemorySink, check_agent, check_world, play, trajectory_hash
+from tests.samples import random_bars
+
+AGENTS = [name for name in names("agent") if name.startswith("rules/")]
+ACTIONS = [{"kind": "discrete"}, {"kind": "continuous"}]
+
+
+def world(bars, actions, *, n=200):
+    config = MarketWorldConfig(
+        actions=actions, episode_bars=n, random_start=False, warmup_bars=0, features=("return_z",)
+    )
+    return MarketWorld(config, bars)
+
+
+@pytest.mark.parametrize("actions", ACTIONS)
+def test_the_market_world_keeps_the_contract(actions):
+    check_world(lambda: world(random_bars(300, 1), actions))
+
+
+@pytest.mark.parametrize("actions", ACTIONS)
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_keeps_the_contract(name, actions):
+    check_agent(lambda: make("agent", Ref(use=name)), lambda: world(random_bars(300, 2), actions))
+
+
+def poisoned(bars: Bars, after: int) -> Bars:
+    """Return bars that are wild, though tradable, after a row."""
+    columns = {}
+    for name in PRICE_COLUMNS:
+        column = getattr(bars, name).copy()
+        column[after + 1 :] = 1e9 if name != "low" else 1.0
+        columns[name] = column
+    return Bars(bars.instrument, bars.period_ns, bars.ts, **columns)
+
+
+@pytest.mark.parametrize("cut", [60, 150])
+@pytest.mark.parametrize("name", AGENTS)
+def test_no_agent_and_no_observation_sees_the_future(name, cut):
+    def steps(bars):
+        sink = MemorySink()
+        team = Independent({Role("trader"): make("agent", Ref(use=name))})
+        play(world(bars, ContinuousTargets()), team, "e", Seeds(3), [sink])
+        return sink.steps
+
+    bars = random_bars(300, 3)
+    clean, dirty = steps(bars), steps(poisoned(bars, cut))
+    assert [s.decision.action for s in clean[: cut + 1]] == [
+        s.decision.action for s in dirty[: cut + 1]
+    ]
+    assert trajectory_hash(clean[:cut]) == trajectory_hash(dirty[:cut])
+    assert trajectory_hash(clean) != trajectory_hash(dirty)
+    assert np.isfinite([s.after.reward for s in dirty]).all()
