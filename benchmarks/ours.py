@@ -23,6 +23,7 @@ from agent_gym.envs import (
 )
 from agent_gym.exchange import AccountRules, Costs, Tape, run_series, run_sweep
 from agent_gym.markets.bars import Bars
+from agent_gym.markets.features import FEATURES
 from agent_gym.markets.instrument import Instrument
 from agent_gym.rollouts.play import play
 from agent_gym.rollouts.sinks import ParquetSink
@@ -84,8 +85,9 @@ class SweepRun:
 
 
 def market_fields() -> dict[str, Any]:
-    """Return the fields that both environments are made with."""
+    """Return the fields that both environments are made with; 28 + 6 values make an observation."""
     return {
+        "features": (*FEATURES, *(f"{name}_known" for name in FEATURES[:10])),
         "actions": DiscreteTargets(levels=(0.0, 1.0)).model_dump(),
         "costs": COSTS.model_dump(),
         "account": RULES.model_dump(),

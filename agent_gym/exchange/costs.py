@@ -101,6 +101,7 @@ def make_terms(costs: Costs, rules: AccountRules, instrument: Instrument) -> Flo
         liquidation=rules.liquidation_fee_bps * BPS,
         min_notional=max(instrument.min_notional, DUST * rules.cash),
         lot=instrument.lot,
+        per_lot=1.0 / instrument.lot if instrument.lot > 0.0 else 0.0,
         floor=-NO_CAP if rules.may_short(instrument) else 0.0,
     )
     return np.array(terms, dtype=np.float64)

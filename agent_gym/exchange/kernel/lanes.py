@@ -7,12 +7,20 @@ so results do not depend on how many lanes there are, on shards or on threads.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import carray
 
 from agent_gym.core.kernels import door, inlined
 from agent_gym.exchange.kernel import layout, memory, parts
-from agent_gym.exchange.kernel.layout import CONTEXT, LANE, Account
+from agent_gym.exchange.kernel.layout import (
+    CONTEXT,
+    LANE,
+    LANE_DONE,
+    LANE_LIQUIDATED,
+    Account,
+)
 from agent_gym.exchange.kernel.memory import pointer, prefetch
 from agent_gym.exchange.kernel.parts import (
     apply_bar,
@@ -25,6 +33,7 @@ from agent_gym.exchange.kernel.parts import (
 
 PARTS = (parts, layout, memory)
 AHEAD = 8
+BLOCK = 64
 AGE_UNIT = 0.01  # the age of a trade is shown in hundreds of bars
 TERMS_OFFSET = CONTEXT.fields["terms"][1]  # type: ignore[index]
 
@@ -50,145 +59,183 @@ def first_bar(seed: int, lane: int, episode: int, first: int, last: int, at_rand
 
 
 @inlined
-def step_lanes(context: int, lo: int, hi: int, margin: bool, restart: bool) -> int:
-    """Step (or restart) lanes lo..hi of a context; returns how many actions were invalid."""
+def take(lane: Any) -> Account:
+    """Read the account of a lane into registers."""
+    return Account(
+        lane.cash,
+        lane.pos,
+        lane.avg,
+        lane.real,
+        lane.fees,
+        lane.slip,
+        lane.fund,
+        lane.ins,
+        lane.eq,
+        lane.want,
+    )
+
+
+@inlined
+def put(lane: Any, a: Account, t: int) -> None:
+    """Write an account back to its lane, as it stands after bar t."""
+    lane.cash, lane.pos, lane.avg, lane.real = a.cash, a.pos, a.avg, a.real
+    lane.fees, lane.slip, lane.fund, lane.ins = a.fees, a.slip, a.fund, a.ins
+    lane.eq, lane.want, lane.t = a.eq, a.want, t
+
+
+@inlined
+def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool, restart: bool) -> int:
+    """Move the accounts of lanes lo..hi through their next bar, or open a new episode for them.
+
+    The equity before the bar is left in ``rewards`` for show_lanes; 0 there marks a new episode.
+    Returns how many actions were invalid.
+    """
     ctx = carray(pointer(context), (1,), CONTEXT)[0]
     terms = load_terms(context + TERMS_OFFSET)
-    n_bars, n_features, wide = ctx.n_bars, ctx.n_features, ctx.wide
-    words = n_features * (2 if wide == 1 else 1)
-    stride = ctx.stride
-    width = n_features + 6
-    row_bytes = width * (8 if wide == 1 else 4)
-    lane_at, obs_at = ctx.lanes, ctx.obs
-    bars_at, features_at = ctx.bars, ctx.features
-    row = carray(pointer(bars_at), (n_bars, 8), np.float64)
-    lanes = carray(pointer(lane_at), (hi,), LANE)
+    bars_at, features_at, stride = ctx.bars, ctx.features, ctx.stride
+    row = carray(pointer(bars_at), (ctx.n_bars, 8), np.float64)
+    lanes = carray(pointer(ctx.lanes), (last_lane,), LANE)
     actions = carray(pointer(ctx.actions), (hi,), np.float64)
     choices = carray(pointer(ctx.actions), (hi,), np.int64)
     levels = carray(pointer(ctx.levels), (max(ctx.n_levels, 1),), np.float64)
     rewards = carray(pointer(ctx.rewards), (hi,), np.float64)
     terminated = carray(pointer(ctx.terminated), (hi,), np.uint8)
     truncated = carray(pointer(ctx.truncated), (hi,), np.uint8)
-    depth = ctx.latency + 1
-    queue = carray(pointer(ctx.queue), (hi, depth), np.float64)
     n_levels, latency, units = ctx.n_levels, ctx.latency, ctx.sizing_units == 1
-    cash, ruin, linear = ctx.cash, ctx.ruin, ctx.linear_reward == 1
-    per_cash = 1.0 / cash
-    seed, offset, each, first = ctx.seed, ctx.lane_offset, ctx.lane_step, ctx.first
-    length, at_random = ctx.episode_bars, ctx.random_start
+    depth, ruin = latency + 1, ctx.ruin
+    queue = carray(pointer(ctx.queue), (hi, depth), np.float64)
     invalid = 0
     for e in range(lo, hi):
-        if e + AHEAD < hi:
+        if e + AHEAD < last_lane:
             ahead = lanes[e + AHEAD].t + 1
             prefetch(bars_at + ahead * 64)
             prefetch(features_at + ahead * stride)
             prefetch(features_at + ahead * stride + 64)
         lane = lanes[e]
-        reward, ended, cut = 0.0, False, False
         if restart or lane.flags & 1:
-            episode = lane.episode
-            last = n_bars - 1 - length
-            t = first_bar(seed, e * each + offset, episode, first, last, at_random)
-            a = open_account(cash)
-            lane.peak, lane.growth, lane.frac = 0.0, 0.0, 0.0
-            lane.end = min(t + length, n_bars - 1)
+            last = ctx.n_bars - 1 - ctx.episode_bars
+            number = e * ctx.lane_step + ctx.lane_offset
+            t = first_bar(ctx.seed, number, lane.episode, ctx.first, last, ctx.random_start)
+            lane.end = min(t + ctx.episode_bars, ctx.n_bars - 1)
             lane.entered, lane.flags, lane.trades = t, 0, 0
-            lane.episode = episode + 1
+            lane.peak, lane.growth, lane.frac = 0.0, 0.0, 0.0
+            lane.episode += 1
             for j in range(depth):
                 queue[e, j] = np.nan
+            put(lane, open_account(ctx.cash), t)
+            rewards[e], terminated[e], truncated[e] = 0.0, 0, 0
+            continue
+        t = lane.t + 1
+        a = take(lane)
+        if n_levels > 0:
+            choice = choices[e]
+            if choice < 0 or choice >= n_levels:
+                invalid += 1
+                choice = 0
+            frac = levels[choice]
         else:
-            t = lane.t + 1
-            a = Account(
-                lane.cash,
-                lane.pos,
-                lane.avg,
-                lane.real,
-                lane.fees,
-                lane.slip,
-                lane.fund,
-                lane.ins,
-                lane.eq,
-                lane.want,
-            )
-            if n_levels > 0:
-                choice = choices[e]
-                if choice < 0 or choice >= n_levels:
-                    invalid += 1
-                    choice = 0
-                frac = levels[choice]
-            else:
-                frac = actions[e]
-                if not abs(frac) < 1e300:
-                    invalid += 1
-                    frac = lane.frac
-            changed = frac != lane.frac
-            if latency == 0:
-                if changed:
-                    a = set_want(a, decide(a, frac, row[t - 1, 3], row[t - 1, 7], units, terms))
-                    lane.frac = frac
-            else:
-                queue[e, t % depth] = np.nan
-                if changed:
-                    lane.frac = frac
-                    queue[e, t % depth] = decide(
-                        a, frac, row[t - 1, 3], row[t - 1, 7], units, terms
-                    )
-                due = queue[e, (t + 1) % depth]
-                if due == due:
-                    a = set_want(a, due)
-            held, before = a.pos, a.eq
-            a, fill, forced = apply_bar(
-                a,
-                row[t, 0],
-                row[t, 1],
-                row[t, 2],
-                row[t, 3],
-                row[t, 4],
-                row[t, 5],
-                row[t, 6],
-                row[t, 7],
-                terms,
-                margin,
-            )
-            if fill.qty != 0.0:
-                lane.trades += 1
-                if held * a.pos <= 0.0:
-                    lane.entered = t
-            ended = a.eq <= ruin
-            cut = t >= lane.end and not ended
-            if margin and forced.qty != 0.0:
-                lane.trades += 1
-                lane.flags |= 2
-            growth = log_ratio(max(a.eq, ruin), before)
-            reward = (a.eq - before) * per_cash if linear else growth
+            frac = actions[e]
+            if not abs(frac) < 1e300:
+                invalid += 1
+                frac = lane.frac
+        changed = frac != lane.frac
+        if latency == 0:
+            if changed:
+                a = set_want(a, decide(a, frac, row[t - 1, 3], row[t - 1, 7], units, terms))
+                lane.frac = frac
+        else:
+            queue[e, t % depth] = np.nan
+            if changed:
+                lane.frac = frac
+                queue[e, t % depth] = decide(a, frac, row[t - 1, 3], row[t - 1, 7], units, terms)
+            due = queue[e, (t + 1) % depth]
+            if due == due:
+                a = set_want(a, due)
+        held, rewards[e] = a.pos, a.eq
+        a, fill, forced = apply_bar(
+            a,
+            row[t, 0],
+            row[t, 1],
+            row[t, 2],
+            row[t, 3],
+            row[t, 4],
+            row[t, 5],
+            row[t, 6],
+            row[t, 7],
+            terms,
+            margin,
+        )
+        if fill.qty != 0.0:
+            lane.trades += 1
+            if held * a.pos <= 0.0:
+                lane.entered = t
+        if margin and forced.qty != 0.0:
+            lane.trades += 1
+            lane.flags |= LANE_LIQUIDATED
+        put(lane, a, t)
+        ended = a.eq <= ruin
+        cut = t >= lane.end and not ended
+        terminated[e], truncated[e] = ended, cut
+        if ended or cut:
+            lane.flags |= LANE_DONE
+    return invalid
+
+
+@inlined
+def show_lanes(context: int, lo: int, hi: int) -> None:
+    """Write rewards and observations of lanes lo..hi: the market's row, then the account's own."""
+    ctx = carray(pointer(context), (1,), CONTEXT)[0]
+    wide = ctx.wide == 1
+    words = ctx.n_features * (2 if wide else 1)
+    row_bytes = (ctx.n_features + 6) * (8 if wide else 4)
+    row = carray(pointer(ctx.bars), (ctx.n_bars, 8), np.float64)
+    lanes = carray(pointer(ctx.lanes), (hi,), LANE)
+    rewards = carray(pointer(ctx.rewards), (hi,), np.float64)
+    obs_at, features_at, stride = ctx.obs, ctx.features, ctx.stride
+    ruin, linear, per_cash = ctx.ruin, ctx.linear_reward == 1, 1.0 / ctx.cash
+    for e in range(lo, hi):
+        lane = lanes[e]
+        before, equity, t = rewards[e], lane.eq, lane.t
+        worth = max(equity, ruin)
+        if before > 0.0:
+            reward = (equity - before) * per_cash if linear else log_ratio(worth, before)
             lane.growth += reward
             lane.peak = max(lane.peak, lane.growth)
-            if ended or cut:
-                lane.flags |= 1
-        lane.cash, lane.pos, lane.avg, lane.real = a.cash, a.pos, a.avg, a.real
-        lane.fees, lane.slip, lane.fund, lane.ins = a.fees, a.slip, a.fund, a.ins
-        lane.eq, lane.want, lane.t = a.eq, a.want, t
-        rewards[e], terminated[e], truncated[e] = reward, ended, cut
+            rewards[e] = reward
         source = carray(pointer(features_at + t * stride), (words,), np.int32)
         sink = carray(pointer(obs_at + e * row_bytes), (words,), np.int32)
         for j in range(words):
             sink[j] = source[j]
-        close = row[t, 3]
-        worth = max(a.eq, ruin)
         scale = 1.0 / worth
-        position = a.pos * close * scale
-        pnl = a.pos * (close - a.avg) * scale
-        costs = (a.fees + a.slip + a.fund) * per_cash
-        age = float((t - lane.entered) * (a.pos != 0.0)) * AGE_UNIT
+        close, pos = row[t, 3], lane.pos
+        position = pos * close * scale
+        pnl = pos * (close - lane.avg) * scale
+        costs = (lane.fees + lane.slip + lane.fund) * per_cash
+        age = float((t - lane.entered) * (pos != 0.0)) * AGE_UNIT
         drawdown = lane.peak - lane.growth
-        if wide == 1:
-            own = carray(pointer(obs_at + e * row_bytes + words * 4), (6,), np.float64)
+        own_at = obs_at + e * row_bytes + words * 4
+        if wide:
+            own = carray(pointer(own_at), (6,), np.float64)
             own[0], own[1], own[2] = position, pnl, lane.growth
             own[3], own[4], own[5] = costs, age, drawdown
         else:
-            slim = carray(pointer(obs_at + e * row_bytes + words * 4), (6,), np.float32)
+            slim = carray(pointer(own_at), (6,), np.float32)
             slim[0], slim[1], slim[2] = position, pnl, lane.growth
             slim[3], slim[4], slim[5] = costs, age, drawdown
+
+
+@inlined
+def step_lanes(context: int, lo: int, hi: int, margin: bool, restart: bool) -> int:
+    """Step (or restart) lanes lo..hi of a context; returns how many actions were invalid.
+
+    Trading and showing take turns over blocks of lanes: two short loops keep more lanes in flight
+    than one long one, and a block stays in the nearest cache between them.
+    """
+    invalid = 0
+    for begin in range(lo, hi, BLOCK):
+        end = min(begin + BLOCK, hi)
+        invalid += trade_lanes(context, begin, end, hi, margin, restart)
+        show_lanes(context, begin, end)
     return invalid
 
 

@@ -58,7 +58,11 @@ class Terms(NamedTuple):
     liquidation: float
     min_notional: float
     lot: float
+    per_lot: float  # 1 / lot, or 0 without a grid
     floor: float  # lowest position allowed as a fraction: 0 forbids shorts, -1e300 allows them
+
+
+TERMS_BYTES = 8 * len(Terms._fields)
 
 
 class Others(NamedTuple):
@@ -129,7 +133,7 @@ CONTEXT = np.dtype(
         ("sizing_units", "i8"),
         ("cash", "f8"),
         ("ruin", "f8"),
-        ("terms", "f8", (11,)),
+        ("terms", "f8", (12,)),
     ],
     align=True,
 )

@@ -9,7 +9,7 @@ from numba import carray
 
 from agent_gym.core.kernels import inlined
 from agent_gym.exchange.kernel.floor import CANCELLED, OPEN, note, put, take
-from agent_gym.exchange.kernel.layout import Fill
+from agent_gym.exchange.kernel.layout import TERMS_BYTES, Fill
 from agent_gym.exchange.kernel.memory import pointer
 from agent_gym.exchange.kernel.parts import book, liquidate, load_terms, pay_fee, under_margin
 
@@ -51,7 +51,7 @@ def call_margin(
                 n_held, only = n_held + 1, m
         if n_held == 0:
             continue
-        terms = load_terms(ctx.terms + only * 88)
+        terms = load_terms(ctx.terms + only * TERMS_BYTES)
         share = terms.maintenance
         cash = purses[i].cash
         if n_held == 1:
@@ -70,7 +70,7 @@ def call_margin(
             holding = holdings[i, m]
             if holding.pos == 0.0:
                 continue
-            terms = load_terms(ctx.terms + m * 88)
+            terms = load_terms(ctx.terms + m * TERMS_BYTES)
             bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
             worst = bar[2] if holding.pos > 0.0 else bar[1]
             a = take(purses[i], holding)

@@ -40,8 +40,8 @@ def log_ratio(after: float, before: float) -> float:
 @inlined
 def load_terms(address: int) -> Terms:
     """Read the terms from memory into registers."""
-    k = carray(pointer(address), (11,), np.float64)
-    return Terms(k[0], k[1], k[2], k[3], k[4], k[5], k[6], k[7], k[8], k[9], k[10])
+    k = carray(pointer(address), (12,), np.float64)
+    return Terms(k[0], k[1], k[2], k[3], k[4], k[5], k[6], k[7], k[8], k[9], k[10], k[11])
 
 
 @inlined
@@ -51,9 +51,9 @@ def open_account(cash: float) -> Account:
 
 
 @inlined
-def whole_lots(qty: float, lot: float) -> float:
+def whole_lots(qty: float, terms: Terms) -> float:
     """Return the quantity cut down to whole lots; a lot of 0 means that any size will do."""
-    return lot * np.trunc(qty / lot * LOT_SLACK) if lot > 0.0 else qty
+    return terms.lot * np.trunc(qty * terms.per_lot * LOT_SLACK) if terms.lot > 0.0 else qty
 
 
 @inlined
@@ -63,7 +63,7 @@ def size_target(
     """Return the units that a fraction of equity buys, leaving room for what the trade costs."""
     cost = half_spread + terms.slip + terms.taker
     units = max(frac, terms.floor) * equity / (close * (1.0 + cost))
-    return whole_lots(units, terms.lot)
+    return whole_lots(units, terms)
 
 
 @inlined
@@ -171,7 +171,7 @@ def reach(
     fits = affordable_qty(a, side, qty, ref, price, terms.taker, others, terms)
     short = fits < qty
     if fits != asked:
-        fits = whole_lots(fits, terms.lot)
+        fits = whole_lots(fits, terms)
     if not fits * ref > terms.min_notional:
         return drop_want(a, short), Fill(0.0, ref, 0.0)
     new_pos = a.want if fits == asked else a.pos + side * fits

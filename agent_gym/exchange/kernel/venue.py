@@ -36,6 +36,7 @@ from agent_gym.exchange.kernel.floor import (
     put,
     take,
 )
+from agent_gym.exchange.kernel.layout import TERMS_BYTES
 from agent_gym.exchange.kernel.margin import call_margin
 from agent_gym.exchange.kernel.memory import pointer
 from agent_gym.exchange.kernel.parts import (
@@ -98,7 +99,7 @@ def advance(context: int, t: int) -> int:
     touch = ctx.touch == 1
     count = 0
     for m in range(n_m):
-        terms = load_terms(ctx.terms + m * 88)
+        terms = load_terms(ctx.terms + m * TERMS_BYTES)
         bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
         o, h, lo, volume = bar[0], bar[1], bar[2], bar[4]
         left = terms.cap * volume
@@ -165,7 +166,7 @@ def advance(context: int, t: int) -> int:
                     fits = affordable_qty(a, side, qty, ref, price, rate, others, terms)
                     short = fits < qty
                     if fits != abs(order.qty):
-                        fits = whole_lots(fits, terms.lot)
+                        fits = whole_lots(fits, terms)
                     if not fits * ref > terms.min_notional:
                         if short:
                             order.status = CANCELLED
@@ -228,7 +229,7 @@ def run_targets(context: int, targets: int, latency: int, curves: int, log: int,
         for m in range(n_m):
             target = wish[t - 1, m]
             if target != (wish[t - 2, m] if t > 1 else 0.0):
-                terms = load_terms(ctx.terms + m * 88)
+                terms = load_terms(ctx.terms + m * TERMS_BYTES)
                 bar = carray(pointer(rows[m] + (t - 1) * 64), (8,), np.float64)
                 slot = m * depth
                 while orders[slot].status == OPEN:

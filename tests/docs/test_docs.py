@@ -1,0 +1,227 @@
+"""The words are true: scripts and examples run, links lead somewhere, names and commands exist."""
+
+import ast
+import os
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from agent_gym.apps.cli.main import COMMANDS
+from agent_gym.core.registry import names
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+SHOWN = [str(page.relative_to(ROOT)) for page in PAGES]
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+DOTTED = re.compile(r"`(agent_gym(?:\.\w+)+)`")
+LINE = re.compile(r"^(?:    |\$ )*(?:\.venv/bin/)?(agent-gym [a-z][^\n]*)$", re.MULTILINE)
+SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
+
+
+def text_of(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def prose_of(page):
+    return re.sub(r"`[^`\n]+`", "", FENCE.sub("", text_of(page)))
+
+
+def python_of(page):
+    blocks = [body for kind, body in FENCE.findall(text_of(page)) if kind == "python"]
+    return [body for body in blocks if not SNIPPET.search(body)]
+
+
+def anchors_of(path):
+    """Return the anchors of a page as MkDocs and GitHub make them from plain headings."""
+    plain = FENCE.sub("", path.read_text(encoding="utf-8"))
+    heads = re.findall(r"^#+ (.+)$", plain, re.MULTILINE)
+    return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", head.lower()).strip()) for head in heads}
+
+
+def broken_links(page):
+    found, folder = [], (ROOT / page).parent
+    for target in LINK.findall(prose_of(page)):
+        if re.match(r"https?://", target):
+            continue
+        path, _, anchor = target.partition("#")
+        place = (folder / path).resolve() if path else ROOT / page
+        if not place.is_file() or (anchor and anchor not in anchors_of(place)):
+            found.append(target)
+    return found
+
+
+def commands_of(page):
+    """Yield the words of every ``agent-gym ...`` in code, continued lines joined."""
+    text = text_of(page).replace("\\\n", " ")
+    spans = re.findall(r"`(agent-gym [^`\n]+)`", text)
+    lines = re.findall(
+        r"^(?:    |\$ )*(?:\.venv/bin/)?(agent-gym [a-z][^\n]*)$", text, re.MULTILINE
+    )
+    for words in map(shlex.split, spans + lines):
+        if words[1].islower() and not words[1].startswith("-"):
+            yield words[1:]
+
+
+def problem_of(words):
+    """Return what is wrong with a command, None if it exists with all its options."""
+    if words[0] not in COMMANDS:
+        return "no such command"
+    found = get_command(import_module(f"agent_gym.apps.cli.{words[0]}").app)
+    known = getattr(found, "commands", {})
+    rest = words[1:]
+    if known and rest and not rest[0].startswith("-"):
+        if rest[0] not in known:
+            return f"no such command: {rest[0]}"
+        found, rest = known[rest[0]], rest[1:]
+    options = {name for p in found.params for name in (*p.opts, *p.secondary_opts)} | {"--help"}
+    wrong = [word for word in rest if word.startswith("--") and word not in options]
+    return f"no such option: {wrong}" if wrong else None
+
+
+def resolves(dotted):
+    parts = dotted.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[cut:]:
+            if not hasattr(found, name):
+                return False
+            found = getattr(found, name)
+        return True
+    return False
+
+
+def run_script(path, folder):
+    environment = os.environ | {"AGENT_GYM_HOME": str(folder / "home")}
+    return subprocess.run(
+        [sys.executable, str(path)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("script", TUTORIALS, ids=lambda path: path.stem)
+def test_tutorials_run_and_leave_nothing_behind(script, tmp_path):
+    done = run_script(script, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) >= 5
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tutorial_prints_the_same_twice(tmp_path):
+    first, second = (run_script(TUTORIALS[0], tmp_path) for _ in range(2))
+    assert first.stdout == second.stdout != ""
+
+
+def test_tutorials_are_short_and_say_what_they_are():
+    assert [script.name[:2] for script in TUTORIALS] == ["01", "02", "03"]
+    for script in TUTORIALS:
+        source = script.read_text(encoding="utf-8")
+        assert len(source.splitlines()) < 80
+        assert ast.get_docstring(ast.parse(source))
+
+
+@pytest.mark.parametrize("page", [page for page in SHOWN if python_of(page)])
+def test_python_on_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = {"__name__": "docs"}  # the examples of a page build on each other
+    for number, block in enumerate(python_of(page), start=1):
+        exec(compile(block, f"{page} example {number}", "exec"), shared)
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_links_lead_somewhere(page):
+    assert broken_links(page) == []
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_commands_exist_with_their_options(page):
+    problems = {" ".join(words): problem_of(words) for words in commands_of(page)}
+    assert {command: what for command, what in problems.items() if what} == {}
+
+
+def test_every_command_has_its_section():
+    heads = set(re.findall(r"^## agent-gym (.+)$", text_of("docs/cli.md"), re.MULTILINE))
+    real = set()
+    for name in COMMANDS:
+        known = getattr(
+            get_command(import_module(f"agent_gym.apps.cli.{name}").app), "commands", {}
+        )
+        real |= {f"{name} {sub}" for sub in known} or {name}
+    assert heads == real
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_names_of_the_package_exist(page):
+    assert [dotted for dotted in DOTTED.findall(text_of(page)) if not resolves(dotted)] == []
+
+
+def test_every_agent_and_market_is_described():
+    assert [name for name in names("agent") if f"`{name}`" not in text_of("docs/agents.md")] == []
+    assert [name for name in names("market") if f"`{name}`" not in text_of("docs/markets.md")] == []
+
+
+def test_the_site_shows_every_page():
+    def pages(nav):
+        for item in nav:
+            inner = next(iter(item.values())) if isinstance(item, dict) else item
+            yield from [inner] if isinstance(inner, str) else pages(inner)
+
+    config = yaml.safe_load(text_of("mkdocs.yml"))
+    listed = set(pages(config["nav"]))
+    docs = ROOT / "docs"
+    assert listed == {str(path.relative_to(docs)) for path in docs.rglob("*.md")}
+    assert config["theme"]["font"] is False
+    included = [name for page in SHOWN for name in SNIPPET.findall(text_of(page))]
+    assert included
+    assert all((ROOT / name).is_file() for name in included)
+
+
+def test_the_site_builds_and_asks_nobody_else(tmp_path):
+    pytest.importorskip("mkdocs", reason="the docs extra is not installed")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path / "site")]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 20
+    loaded = re.compile(r"<(?:script|img|iframe)[^>]+src=\"?(?:https?:)?//|<link[^>]+href=\"?http")
+    for path in pages:
+        html = path.read_text(encoding="utf-8")
+        assert loaded.findall(html) == []
+        assert 'class="mermaid"' not in html
+
+
+def test_planted_faults_are_found(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A page\n\n[gone](gone.md) [here](#a-page) [no](#nothing)\n\n"
+        "`agent-gym data chek x` `agent-gym doctor --jsn` `agent-gym nothing` `agent_gym.core.gone`"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    assert broken_links("page.md") == ["gone.md", "#nothing"]
+    assert [problem_of(words) for words in commands_of("page.md")] == [
+        "no such command: chek",
+        "no such option: ['--jsn']",
+        "no such command",
+    ]
+    assert not resolves("agent_gym.core.gone")
+    assert not resolves("agent_gym.gone")
+    assert resolves("agent_gym.core.seeds.Seeds.child")
