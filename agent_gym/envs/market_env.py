@@ -12,6 +12,7 @@ from typing_extensions import override
 from agent_gym.core.registry import configure
 from agent_gym.envs.config import ContinuousTargets, MarketConfig
 from agent_gym.envs.stage import build_stage
+from agent_gym.exchange.kernel.lanes import INVALID
 from agent_gym.exchange.kernel.layout import LANE
 from agent_gym.exchange.lanes import Lanes
 from agent_gym.markets.bars import Bars
@@ -67,7 +68,6 @@ class MarketEnv(gym.Env[NDArray[np.float32], Any]):
         self._discrete, self._low, self._high = spec.n is not None, spec.low, spec.high
         self._row = lanes.obs[0]
         self._action, self._reward = lanes.action_slots, lanes.reward_slots
-        self._terminated, self._truncated = lanes.terminated_slots, lanes.truncated_slots
         self._kernel_step, self._address = lanes.kernel_step, lanes.address
         self._seeded = False
 
@@ -90,11 +90,13 @@ class MarketEnv(gym.Env[NDArray[np.float32], Any]):
             self._action[0] = action
         else:
             self._action[0] = min(max(float(action[0]), self._low), self._high)
-        if self._kernel_step(self._address, 0, 1):
+        events = self._kernel_step(self._address, 0, 1)
+        if not events:
+            return self._row.copy(), self._reward[0], False, False, {}
+        if events >= INVALID:
             self.lanes.refuse()
-        terminated, truncated = self._terminated[0], self._truncated[0]
-        info = self.account() if terminated or truncated else {}
-        return self._row.copy(), self._reward[0], terminated, truncated, info
+        ended, cut = self.lanes.terminated_slots[0], self.lanes.truncated_slots[0]
+        return self._row.copy(), self._reward[0], ended, cut, self.account()
 
     def account(self) -> dict[str, Any]:
         """Return the account as plain numbers."""

@@ -14,6 +14,7 @@ from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import Action, EpisodeStart, Nanos, Observation, Outcome, Role, World
 from agent_gym.envs.config import MarketConfig
 from agent_gym.envs.stage import Stage, build_stage
+from agent_gym.exchange.kernel.lanes import INVALID
 from agent_gym.exchange.lanes import Lanes
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.source import open_market
@@ -55,6 +56,7 @@ class MarketWorld:
         self._terminated, self._truncated = lanes.terminated_slots, lanes.truncated_slots
         self._kernel_step, self._address = lanes.kernel_step, lanes.address
         self._rows = [lanes.obs[i] for i in range(len(self.roles))]
+        self._n = len(self.roles)
         self._lane_of = {role: i for i, role in enumerate(self.roles)}
 
     def start(self, role: Role, seeds: Seeds) -> EpisodeStart:
@@ -80,11 +82,14 @@ class MarketWorld:
         lane_of = self._lane_of
         for role, action in actions.items():
             self._action[lane_of[role]] = action if self._discrete else self._clip(action)
-        if self._kernel_step(self._address, 0, len(self._rows)):
+        events = self._kernel_step(self._address, 0, self._n)
+        if events >= INVALID:
             self.lanes.refuse()
         self._t = t = self._t + 1
         ts = self._times[t]
-        return {role: self._outcome(lane_of[role], ts) for role in actions}
+        if events or self._n > 1:
+            return {role: self._outcome(lane_of[role], ts) for role in actions}
+        return {self.roles[0]: Outcome(Observation(ts, self._rows[0].copy()), self._reward[0])}
 
     def _outcome(self, lane: int, ts: Nanos) -> Outcome:
         return Outcome(

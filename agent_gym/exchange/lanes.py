@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,13 +138,13 @@ class Lanes:
     def step(self) -> None:
         """Apply ``actions``: ended lanes restart, the others trade through their next bar."""
         if self._threaded is not None:
-            invalid = self._threaded(self.address, self.n, self.setup.threads)
+            events = self._threaded(self.address, self.n, self.setup.threads)
         else:
-            invalid = self.kernel_step(self.address, 0, self.n)
-        if invalid:
+            events = self.kernel_step(self.address, 0, self.n)
+        if events >= kernel.INVALID:
             self.refuse()
 
-    def refuse(self) -> None:
+    def refuse(self) -> NoReturn:
         """Raise the error that names the first illegal action."""
         limit = len(self._levels)
         expected = "a finite number" if self.setup.levels is None else f"0 to {limit - 1}"

@@ -33,6 +33,7 @@ from agent_gym.exchange.kernel.parts import (
 
 PARTS = (parts, layout, memory)
 AHEAD = 8
+INVALID = 1 << 32  # added to the count of ended episodes for each illegal action
 BLOCK = 64
 AGE_UNIT = 0.01  # the age of a trade is shown in hundreds of bars
 TERMS_OFFSET = CONTEXT.fields["terms"][1]  # type: ignore[index]
@@ -88,7 +89,7 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool, re
     """Move the accounts of lanes lo..hi through their next bar, or open a new episode for them.
 
     The equity before the bar is left in ``rewards`` for show_lanes; 0 there marks a new episode.
-    Returns how many actions were invalid.
+    Returns how many episodes ended, plus INVALID for each action that was not legal.
     """
     ctx = carray(pointer(context), (1,), CONTEXT)[0]
     terms = load_terms(context + TERMS_OFFSET)
@@ -104,7 +105,7 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool, re
     n_levels, latency, units = ctx.n_levels, ctx.latency, ctx.sizing_units == 1
     depth, ruin = latency + 1, ctx.ruin
     queue = carray(pointer(ctx.queue), (hi, depth), np.float64)
-    invalid = 0
+    events = 0
     for e in range(lo, hi):
         if e + AHEAD < last_lane:
             ahead = lanes[e + AHEAD].t + 1
@@ -130,13 +131,13 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool, re
         if n_levels > 0:
             choice = choices[e]
             if choice < 0 or choice >= n_levels:
-                invalid += 1
+                events += INVALID
                 choice = 0
             frac = levels[choice]
         else:
             frac = actions[e]
             if not abs(frac) < 1e300:
-                invalid += 1
+                events += INVALID
                 frac = lane.frac
         changed = frac != lane.frac
         if latency == 0:
@@ -178,7 +179,8 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool, re
         terminated[e], truncated[e] = ended, cut
         if ended or cut:
             lane.flags |= LANE_DONE
-    return invalid
+            events += 1
+    return events
 
 
 @inlined
@@ -226,22 +228,22 @@ def show_lanes(context: int, lo: int, hi: int) -> None:
 
 @inlined
 def step_lanes(context: int, lo: int, hi: int, margin: bool, restart: bool) -> int:
-    """Step (or restart) lanes lo..hi of a context; returns how many actions were invalid.
+    """Step (or restart) lanes lo..hi of a context; returns what trade_lanes does, 0 mostly.
 
     Trading and showing take turns over blocks of lanes: two short loops keep more lanes in flight
     than one long one, and a block stays in the nearest cache between them.
     """
-    invalid = 0
+    events = 0
     for begin in range(lo, hi, BLOCK):
         end = min(begin + BLOCK, hi)
-        invalid += trade_lanes(context, begin, end, hi, margin, restart)
+        events += trade_lanes(context, begin, end, hi, margin, restart)
         show_lanes(context, begin, end)
-    return invalid
+    return events
 
 
 @door("int64(int64, int64, int64)", parts=PARTS)
 def step_spot(context: int, lo: int, hi: int) -> int:
-    """Step lanes lo..hi without margin; returns how many actions were invalid."""
+    """Step lanes lo..hi without margin; returns the events, see trade_lanes."""
     return step_lanes(context, lo, hi, False, False)
 
 

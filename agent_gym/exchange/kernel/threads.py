@@ -15,18 +15,18 @@ PARTS = (*lanes.PARTS, lanes)
 @door("int64(int64, int64, int64)", parts=PARTS, parallel=True)
 def step_spot_threads(context: int, n: int, chunks: int) -> int:
     """Step all lanes in as many chunks as threads; every lane gives the bits of the serial door."""
-    bad = np.zeros(chunks, np.int64)
+    events = np.zeros(chunks, np.int64)
     for k in prange(chunks):
-        bad[k] = step_lanes(context, n * k // chunks, n * (k + 1) // chunks, False, False)
-    total: int = bad.sum()
+        events[k] = step_lanes(context, n * k // chunks, n * (k + 1) // chunks, False, False)
+    total: int = events.sum()
     return total
 
 
 @door("int64(int64, int64, int64)", parts=PARTS, parallel=True)
 def step_margin_threads(context: int, n: int, chunks: int) -> int:
     """Step all lanes in parallel, with margin."""
-    bad = np.zeros(chunks, np.int64)
+    events = np.zeros(chunks, np.int64)
     for k in prange(chunks):
-        bad[k] = step_lanes(context, n * k // chunks, n * (k + 1) // chunks, True, False)
-    total: int = bad.sum()
+        events[k] = step_lanes(context, n * k // chunks, n * (k + 1) // chunks, True, False)
+    total: int = events.sum()
     return total
