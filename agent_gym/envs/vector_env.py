@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from agent_gym.core.errors import AgentError
+from agent_gym.core.registry import unknown
+from agent_gym.core.types import FloatArray
 from agent_gym.envs.config import ContinuousTargets, MarketConfig
 from agent_gym.envs.market_env import make_action_space, make_observation_space, resolve_config
 from agent_gym.envs.stage import build_stage
 from agent_gym.exchange.lanes import Lanes
-from agent_gym.markets.bars import Bars
+from agent_gym.markets.bars import PRICE_COLUMNS, Bars
 
 
 class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]):
@@ -91,3 +94,14 @@ class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]
                 {},
             )
         return lanes.obs, lanes.rewards, lanes.terminated, lanes.truncated, {}
+
+    def columns(self, names: Sequence[str]) -> dict[str, FloatArray]:
+        """Return exact bar columns (open, high, low, close, volume) of the bar each account saw.
+
+        Observations are float32 for learners; a rule that compares prices needs all the digits.
+        """
+        bars, t = self.stage.tape.bars, self.lanes.state["t"]
+        unknown_names = set(names) - set(PRICE_COLUMNS)
+        if unknown_names:
+            raise unknown("bar column", min(unknown_names), PRICE_COLUMNS)
+        return {name: getattr(bars, name)[t] for name in names}

@@ -184,6 +184,13 @@ def two_markets(n=60, seed=1, kind="perpetual", sigma=0.02):
     ]
 
 
+def scaled(bars, scale):
+    """Return the same market with prices of 1e-12 or 1e12."""
+    prices = (bars.open * scale, bars.high * scale, bars.low * scale, bars.close * scale)
+    volume = bars.volume / scale
+    return Bars(bars.instrument, bars.period_ns, bars.ts, *prices, volume)
+
+
 ORDERS = st.lists(
     st.tuples(
         st.integers(0, 1),  # account
@@ -198,9 +205,14 @@ ORDERS = st.lists(
 )
 
 
-@given(orders=ORDERS, seed=st.integers(0, 1000), leverage=st.sampled_from([1.0, 4.0]))
-def test_money_is_conserved_for_any_orders(orders, seed, leverage):
-    markets = two_markets(40, seed, sigma=0.05)
+@given(
+    orders=ORDERS,
+    seed=st.integers(0, 1000),
+    leverage=st.sampled_from([1.0, 4.0]),
+    scale=st.sampled_from([1e-14, 1.0, 1e10]),
+)
+def test_money_is_conserved_for_any_orders(orders, seed, leverage, scale):
+    markets = [scaled(bars, scale) for bars in two_markets(40, seed, sigma=0.05)]
     rules = AccountRules(max_leverage=leverage)
     venue = Venue(markets, Costs(participation=1e-4), rules, accounts=("a", "b"))
     cash = {"a": rules.cash, "b": rules.cash}
@@ -212,7 +224,7 @@ def test_money_is_conserved_for_any_orders(orders, seed, leverage):
             price = bars.close[venue.t] * level
             priced = price if kind in (OrderKind.LIMIT, OrderKind.STOP) else None
             venue.submit(
-                Order(venue.symbols[what], kind, qty, priced, reduce_only, group=group),
+                Order(venue.symbols[what], kind, qty / scale, priced, reduce_only, group=group),
                 venue.accounts[who],
             )
         queue = queue[2:]

@@ -113,8 +113,9 @@ def test_every_rule_gives_the_same_equity_through_all_doors(name, seed, costs, r
 
     lanes = MarketVectorEnv(3, bars, config=config, copy=False)
     lanes.reset(seed=0)
+    rule = agent_of(name).lanes([start] * 3)
     for t in range(n - 1):
-        lanes.step(np.full(3, targets[t]))
+        lanes.step(rule.act_lanes(lanes.columns(rule.needs)))
         assert lanes.lanes.state["eq"].tolist() == [whole.equity[t + 1]] * 3
         assert lanes.lanes.state["pos"].tolist() == [whole.position[t + 1]] * 3
 
