@@ -35,9 +35,10 @@ class Tape:
             layout.BAR_LOW: bars.low,
             layout.BAR_CLOSE: bars.close,
             layout.BAR_VOLUME: bars.volume,
-            layout.BAR_SIGMA: known_sigma(bars.high, bars.low, bars.close),
             layout.BAR_HALF_SPREAD: _half_spread(bars, costs),
         }
+        if costs.impact > 0.0:
+            columns[layout.BAR_SIGMA] = known_sigma(bars.high, bars.low, bars.close)
         if "funding" in bars.extra and bars.instrument.kind == "perpetual":
             columns[layout.BAR_FUNDING] = _funding(bars.extra["funding"], costs)
         return cls(bars, layout.bar_rows(columns, len(bars)))

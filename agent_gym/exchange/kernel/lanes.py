@@ -25,6 +25,7 @@ from agent_gym.exchange.kernel.memory import pointer, prefetch
 from agent_gym.exchange.kernel.parts import (
     apply_bar,
     decide,
+    idle,
     load_terms,
     log_ratio,
     open_account,
@@ -127,7 +128,6 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool, re
             rewards[e], terminated[e], truncated[e] = 0.0, 0, 0
             continue
         t = lane.t + 1
-        a = take(lane)
         if n_levels > 0:
             choice = choices[e]
             if choice < 0 or choice >= n_levels:
@@ -140,41 +140,49 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool, re
                 events += INVALID
                 frac = lane.frac
         changed = frac != lane.frac
+        equity, want = lane.eq, lane.want
         if latency == 0:
             if changed:
-                a = set_want(a, decide(a, frac, row[t - 1, 3], row[t - 1, 7], units, terms))
+                want = decide(equity, frac, row[t - 1, 3], row[t - 1, 7], units, terms)
                 lane.frac = frac
         else:
             queue[e, t % depth] = np.nan
             if changed:
                 lane.frac = frac
-                queue[e, t % depth] = decide(a, frac, row[t - 1, 3], row[t - 1, 7], units, terms)
+                asked = decide(equity, frac, row[t - 1, 3], row[t - 1, 7], units, terms)
+                queue[e, t % depth] = asked
             due = queue[e, (t + 1) % depth]
             if due == due:
-                a = set_want(a, due)
-        held, rewards[e] = a.pos, a.eq
-        a, fill, forced = apply_bar(
-            a,
-            row[t, 0],
-            row[t, 1],
-            row[t, 2],
-            row[t, 3],
-            row[t, 4],
-            row[t, 5],
-            row[t, 6],
-            row[t, 7],
-            terms,
-            margin,
-        )
-        if fill.qty != 0.0:
-            lane.trades += 1
-            if held * a.pos <= 0.0:
-                lane.entered = t
-        if margin and forced.qty != 0.0:
-            lane.trades += 1
-            lane.flags |= LANE_LIQUIDATED
-        put(lane, a, t)
-        ended = a.eq <= ruin
+                want = due
+        rewards[e] = equity
+        cash, held = lane.cash, lane.pos
+        if idle(cash, held, want, row[t, 1], row[t, 2], row[t, 5], terms, margin):
+            equity = cash + held * row[t, 3]
+            lane.eq, lane.want, lane.t = equity, want, t
+        else:
+            a, fill, forced = apply_bar(
+                set_want(take(lane), want),
+                row[t, 0],
+                row[t, 1],
+                row[t, 2],
+                row[t, 3],
+                row[t, 4],
+                row[t, 5],
+                row[t, 6],
+                row[t, 7],
+                terms,
+                margin,
+            )
+            put(lane, a, t)
+            equity = a.eq
+            if fill.qty != 0.0:
+                lane.trades += 1
+                if held * a.pos <= 0.0:
+                    lane.entered = t
+            if margin and forced.qty != 0.0:
+                lane.trades += 1
+                lane.flags |= LANE_LIQUIDATED
+        ended = equity <= ruin
         cut = t >= lane.end and not ended
         terminated[e], truncated[e] = ended, cut
         if ended or cut:

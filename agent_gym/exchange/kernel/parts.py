@@ -68,12 +68,12 @@ def size_target(
 
 @inlined
 def decide(
-    a: Account, target: float, close: float, half: float, units: bool, terms: Terms
+    equity: float, target: float, close: float, half: float, units: bool, terms: Terms
 ) -> float:
     """Turn a target into wanted units with what is known at the close of the deciding bar."""
     if units:
         return max(target, terms.floor)
-    return size_target(target, a.eq, close, half, terms)
+    return size_target(target, equity, close, half, terms)
 
 
 @inlined
@@ -271,6 +271,26 @@ def mark(a: Account, price: float) -> Account:
     """Value the account at a price."""
     eq = a.cash + a.pos * price
     return Account(a.cash, a.pos, a.avg, a.real, a.fees, a.slip, a.fund, a.ins, eq, a.want)
+
+
+@inlined
+def idle(
+    cash: float,
+    pos: float,
+    want: float,
+    h: float,
+    lo: float,
+    funding: float,
+    terms: Terms,
+    margin: bool,
+) -> bool:
+    """Say whether a bar does nothing to an account but mark it."""
+    if want != pos:
+        return False
+    if margin and pos != 0.0:
+        worst = lo if pos > 0.0 else h
+        return funding == 0.0 and not under_margin(cash, pos, worst, terms.maintenance)
+    return True
 
 
 @inlined

@@ -59,7 +59,7 @@ def _run(
     depth = latency + 1
     queue = np.full(depth, np.nan)
     a = open_account(cash)
-    peak, deepest, drawdown, count, last = cash, cash, 0.0, 0, 0.0
+    peak, deepest, drawdown, count, last, asked = cash, cash, 0.0, 0, 0.0, 0.0
     if keep:
         curve[0, 0] = cash
         curve[1, 0] = 0.0
@@ -67,17 +67,14 @@ def _run(
     for i in range(1, n):
         target = wish[i - 1]
         changed = target != last
+        if changed:
+            last = target
+            asked = decide(a.eq, target, row[i - 1, 3], row[i - 1, 7], units == 1, terms)
         if latency == 0:
             if changed:
-                a = set_want(a, decide(a, target, row[i - 1, 3], row[i - 1, 7], units == 1, terms))
-                last = target
+                a = set_want(a, asked)
         else:
-            queue[i % depth] = np.nan
-            if changed:
-                last = target
-                queue[i % depth] = decide(
-                    a, target, row[i - 1, 3], row[i - 1, 7], units == 1, terms
-                )
+            queue[i % depth] = asked if changed else np.nan
             due = queue[(i + 1) % depth]
             if due == due:
                 a = set_want(a, due)
