@@ -3,9 +3,12 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: gym test lint format bench docs clean
+.PHONY: help gym test lint format bench realism docs clean
 
-gym: $(READY)            ## the main job: a backtest from data to report, end to end
+help:                    ## what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
+
+gym: $(READY)            ## the main job: a backtest from market to report, end to end
 	$(BIN)/agent-gym demo
 
 test: $(READY)           ## all tests, in parallel, with doctests
@@ -18,12 +21,16 @@ lint: $(READY)           ## style, types, import order, file sizes
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/check_sizes.py
 
-format: $(READY)
+format: $(READY)         ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)          ## speed against the bare loop and every installed peer
+bench: $(READY)          ## speed against the bare loop and every peer that installs
+	$(BIN)/python -m benchmarks --install-peers
 	$(BIN)/python -m benchmarks
+
+realism: $(READY)        ## how real the synthetic markets look, over 20 seeds (minutes)
+	$(BIN)/agent-gym market realism
 
 docs: $(READY)           ## the documentation site, into site/
 	$(BIN)/mkdocs build --strict
@@ -33,5 +40,5 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
 	touch $@
 
-clean:
-	rm -rf .venv results site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean:                   ## remove everything that was built
+	rm -rf .venv .venv-peers results site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -36,8 +36,7 @@ def prose_of(page):
 
 
 def python_of(page):
-    blocks = [body for kind, body in FENCE.findall(text_of(page)) if kind == "python"]
-    return [body for body in blocks if not SNIPPET.search(body)]
+    return [body for kind, body in FENCE.findall(text_of(page)) if kind == "python"]
 
 
 def anchors_of(path):

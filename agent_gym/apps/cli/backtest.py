@@ -1,0 +1,190 @@
+"""``agent-gym backtest``: one agent over one market, beside baselines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from pydantic import Field
+from rich import box
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from agent_gym.apps.cli.config_options import flag, parse_pairs, with_options, words_of
+from agent_gym.apps.cli.output import emit, table
+from agent_gym.apps.cli.read_options import with_request
+from agent_gym.apps.cli.workspace import check_writable, home, source_commit
+from agent_gym.core.errors import ConfigError
+from agent_gym.core.files import write_json, write_text
+from agent_gym.core.registry import Config, Ref, configure, entry, names
+from agent_gym.core.seeds import Seeds
+from agent_gym.evaluation.backtest import BacktestConfig, BacktestEngine
+from agent_gym.evaluation.baselines import Comparison, compare, short_table
+from agent_gym.evaluation.charts import png
+from agent_gym.evaluation.report import page
+from agent_gym.evaluation.results import RESULTS, staged
+from agent_gym.markets.bars import Bars
+from agent_gym.markets.file_source import FileMarket, FileMarketConfig
+from agent_gym.markets.quality import format_time
+from agent_gym.markets.readers import ReadRequest
+from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
+from agent_gym.markets.source import open_market
+
+app = typer.Typer(invoke_without_command=True, subcommand_metavar="")
+
+CHART, REPORT = "chart.png", "report.html"
+FLAGS = {"taker_bps": "--fee-bps", "latency_bars": "--latency", "max_leverage": "--leverage"}
+
+
+class BacktestJob(Config):
+    """Who trades what."""
+
+    agent: str | None = Field(
+        default=None, description="agent by name; see `agent-gym agents list`"
+    )
+    param: tuple[str, ...] = Field(default=(), description="parameter of the agent, repeatable")
+    data: Path | None = Field(default=None, description="CSV, Parquet or Feather file of bars")
+    market: str | None = Field(default=None, description="market by name, such as synthetic/btc-1h")
+    market_param: tuple[str, ...] = Field(
+        default=(), description="parameter of the market, repeatable"
+    )
+    bars: int | None = Field(default=None, ge=2, description="bars that the market generates")
+    seed: int = Field(default=0, ge=0, description="seed of the market and of the agent")
+
+
+@app.callback()
+@with_request
+@with_options("config", BacktestConfig, "Costs, limits and risk", FLAGS)
+@with_options("job", BacktestJob, "What is run")
+def backtest(
+    job: BacktestJob,
+    config: BacktestConfig,
+    request: ReadRequest,
+    out: Annotated[Path | None, typer.Option(help="Folder for results.json and tables.")] = None,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Also write chart.png, report.html.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Run an agent over a market and report it beside baselines with the same costs and timing."""
+    agent = chosen_agent(job)
+    if plot or out is not None:
+        out = out or home() / "backtests" / agent.use.replace("/", "-")
+        check_writable(out)
+    bars = open_bars(job, request)
+    command = ["agent-gym", "backtest", *words_of(job), *words_of(config, FLAGS), *_words(request)]
+    engine = BacktestEngine(config, command=command, commit=source_commit())
+    comparison = compare(engine, bars, agent, job.seed)
+    if out is not None:
+        save(comparison, out, plot=plot)
+    payload = comparison.payload() | {"out": None if out is None else str(out)}
+    emit(payload, as_json=as_json, view=view_of(comparison, out))
+
+
+def chosen_agent(job: BacktestJob) -> Ref:
+    """Return the agent that was named, its parameters checked before anything is read."""
+    if job.agent is None:
+        raise ConfigError(
+            "a backtest needs an agent", expected="--agent NAME", remedy=known_names("agent")
+        )
+    agent = Ref(use=job.agent, params=parse_pairs(job.param, "--param"))
+    configure(entry("agent", agent.use).config, agent.params, where=f"agent {agent.use}")
+    return agent
+
+
+def open_bars(job: BacktestJob, request: ReadRequest) -> Bars:
+    """Return the bars that were asked for; anything that does not fit together is a ConfigError."""
+    if (job.data is None) == (job.market is None):
+        raise ConfigError(
+            "a backtest needs one source of bars",
+            found="neither" if job.data is None else "both --data and --market",
+            expected="--data FILE or --market NAME",
+            remedy=known_names("market"),
+        )
+    span = request.expected()
+    if job.data is not None:
+        _refuse("--market", {"--bars": job.bars, "--market-param": job.market_param})
+        fields = {name: getattr(request, name) for name in ReadRequest.model_fields}
+        file = configure(FileMarketConfig, {"path": job.data} | fields, where="--data")
+        bars = FileMarket(file).bars(Seeds(job.seed))
+    else:
+        asked = request.model_copy(update={"start": None, "end": None})
+        _refuse("--data", {word: word for word in _words(asked) if word.startswith("--")})
+        params = parse_pairs(job.market_param, "--market-param")
+        if job.bars is not None:
+            params["n_bars"] = job.bars
+        bars = open_market(Ref(use=str(job.market), params=params), Seeds(job.seed))
+        whole = bars
+        bars = bars.between(span.start_ns, span.end_ns)
+        if len(bars) < 2:
+            raise ConfigError(
+                "fewer than two bars lie between start and end",
+                found=f"bars from {_time(whole.ts[0])} to {_time(whole.ts[-1])}",
+            )
+    return bars
+
+
+def save(comparison: Comparison, out: Path, *, plot: bool) -> None:
+    """Write everything about a comparison into a folder: all of it or nothing."""
+    with staged(out) as stage:
+        comparison.main.write(stage)
+        write_json(stage / RESULTS, comparison.payload())
+        if plot:
+            picture = png(comparison)
+            (stage / CHART).write_bytes(picture)
+            write_text(stage / REPORT, page(comparison, picture=picture))
+
+
+def view_of(comparison: Comparison, out: Path | None) -> RenderableType:
+    """Return the table, where the data come from and where the files are."""
+    run = comparison.main
+    bars, data = run.bars, run.manifest.data
+    span = f"{_time(bars.ts[0])} to {_time(bars.ts[-1])}"
+    lines = [
+        f"{len(bars):,} bars of {data['period']}, {bars.instrument.symbol}, {span}, from "
+        f"{data['source']} {data['origin']}{' (sandbox)' if data['sandbox'] else ''}; "
+        f"final equity {run.equity[-1]:,.2f}, equity hash {run.equity_hash}",
+    ]
+    if run.caps:
+        held = ", ".join(f"{part} {times:,}" for part, times in run.caps["bound"].items())
+        lines.append(f"Held back in {run.caps['decisions']:,} decisions: {held}")
+    if out is not None:
+        lines.append(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
+    return Group(short_view(comparison), *(Text(line) for line in lines))
+
+
+def short_view(comparison: Comparison) -> RenderableType:
+    """Return the table of a comparison, narrow enough for any terminal."""
+    heads, rows = short_table(comparison)
+    made = table("After costs", heads, [tuple(row) for row in rows])
+    made.box = box.SIMPLE_HEAD
+    for column in made.columns[1:]:
+        column.justify, column.no_wrap = "right", True
+    return made
+
+
+def known_names(kind: Literal["agent", "market"]) -> str:
+    """Return the names that could have been given."""
+    return f"Known: {', '.join(names(kind)) or 'none'}"
+
+
+def _refuse(source: str, given: dict[str, Any]) -> None:
+    """Raise ConfigError for options that belong to the other source of bars."""
+    said = [name for name, value in given.items() if value not in (None, ())]
+    if said:
+        raise ConfigError(f"these options go with {source} only", found=", ".join(said))
+
+
+def _words(request: ReadRequest) -> list[str]:
+    plain = request.model_copy(update={"instrument": None, "repair": type(request.repair)()})
+    words = words_of(plain) + words_of(request.repair)
+    if request.instrument is not None:
+        for name, value in request.instrument.model_dump().items():
+            if value != getattr(UNKNOWN_INSTRUMENT, name):
+                words += [flag(name), str(value)]
+    return words
+
+
+def _time(ts: Any) -> str:
+    return format_time(int(ts))

@@ -1,0 +1,175 @@
+"""``agent-gym demo``: from a market to a report, end to end, in one command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.console import Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from agent_gym.agents.team import Independent
+from agent_gym.apps.cli.backtest import CHART, REPORT, short_view
+from agent_gym.apps.cli.output import emit, notes
+from agent_gym.apps.cli.workspace import check_writable, home, source_commit
+from agent_gym.core.clock import SystemClock
+from agent_gym.core.errors import ConfigError
+from agent_gym.core.files import write_json, write_text
+from agent_gym.core.registry import Ref, make, names
+from agent_gym.core.seeds import Seeds
+from agent_gym.core.types import Agent
+from agent_gym.evaluation.backtest import BacktestConfig, BacktestEngine
+from agent_gym.evaluation.baselines import BASELINES, Comparison, compare, label_of
+from agent_gym.evaluation.charts import png
+from agent_gym.evaluation.report import page
+from agent_gym.evaluation.results import RESULTS, staged
+from agent_gym.evaluation.stepwise import EPISODE, TRADER, build_world
+from agent_gym.markets.bars import Bars
+from agent_gym.markets.quality import QualityReport, check_bars
+from agent_gym.markets.repair import RepairPolicy, refusal
+from agent_gym.markets.source import open_market
+from agent_gym.rollouts.play import EpisodeResult, play
+from agent_gym.rollouts.sinks import ParquetSink
+
+app = typer.Typer(invoke_without_command=True, subcommand_metavar="")
+
+MARKET, SUBJECT = "synthetic/btc-1h", Ref(use="rules/sma-cross")
+YEAR_OF_HOURS = 8_760
+STEPS, MANIFEST = "steps", "manifest.json"
+
+
+@app.callback()
+def demo(
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for everything (default results/demo).")
+    ] = None,
+    market: Annotated[str, typer.Option(help="Synthetic market to generate.")] = MARKET,
+    bars: Annotated[int, typer.Option(min=100, help="Bars to generate.")] = YEAR_OF_HOURS,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of market and agents.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Generate a market, check it, run all rules over it, record an episode, write a report."""
+    clock = SystemClock()
+    started = clock.monotonic_s()
+    folder = out or home() / "demo"
+    check_writable(folder)
+    rules = [Ref(use=name) for name in names("agent") if name.startswith("rules/")]
+    if SUBJECT not in rules:
+        raise ConfigError(
+            "the rule agents are not known",
+            remedy="Install again with `pip install -e .`, so that names are announced",
+        )
+    plan = Plan(Ref(use=market, params={"n_bars": bars}), rules, seed)
+    with progress(len(rules) + 4) as done, staged(folder) as stage:
+        shown = run_plan(plan, stage, done)
+    payload = shown.payload() | {"out": str(folder)}
+    took = clock.monotonic_s() - started
+    emit(payload, as_json=as_json, view=_view(shown, folder, took))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the demo does; equal plans give equal files."""
+
+    market: Ref
+    rules: list[Ref]
+    seed: int
+
+    def command(self) -> list[str]:
+        """Return the command that makes the same files."""
+        words = ["agent-gym", "demo", "--market", self.market.use]
+        return [*words, "--bars", str(self.market.params["n_bars"]), "--seed", str(self.seed)]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the demo found."""
+
+    comparison: Comparison
+    quality: QualityReport
+    episode: EpisodeResult
+
+    def payload(self) -> dict[str, Any]:
+        """Return plain values; nothing depends on the clock, the machine or the folder."""
+        return self.comparison.payload() | {
+            "quality": self.quality.as_dict(),
+            "episode": self.episode.as_dict(),
+        }
+
+
+def run_plan(plan: Plan, stage: Path, done: Callable[[str], None]) -> Shown:
+    """Do everything and write it into a folder that is there."""
+    bars = open_market(plan.market, Seeds(plan.seed))
+    done("market")
+    quality = check(bars, plan.market.use)
+    done("check")
+    config = BacktestConfig()
+    engine = BacktestEngine(config, command=plan.command(), commit=source_commit())
+    comparison = compare(engine, bars, SUBJECT, plan.seed, beside=plan.rules, done=done)
+    episode = record(bars, config, plan.seed, stage / STEPS)
+    done("steps")
+    shown = Shown(comparison, quality, episode)
+    comparison.main.write(stage)
+    picture = png(_for_picture(comparison))
+    (stage / CHART).write_bytes(picture)
+    write_text(stage / REPORT, page(comparison, title="Agent Gym demo", picture=picture))
+    write_json(stage / MANIFEST, comparison.main.manifest.model_dump(mode="json"))
+    write_json(stage / RESULTS, shown.payload())
+    done("report")
+    return shown
+
+
+def check(bars: Bars, name: str) -> QualityReport:
+    """Return the quality report of the market; a fault stops the demo."""
+    report = check_bars(bars, source_name=name)
+    problem = refusal(report, RepairPolicy())
+    if problem is not None:
+        raise problem
+    return report
+
+
+def record(bars: Bars, config: BacktestConfig, seed: int, folder: Path) -> EpisodeResult:
+    """Play the same run step by step and keep every step, with what the agent saw."""
+    team = Independent({TRADER: cast(Agent, make("agent", SUBJECT))})
+    with ParquetSink(folder, observations=True) as sink:
+        result = play(build_world(bars, config), team, EPISODE, Seeds(seed), (sink,))
+        sink.finish_episode(result)
+    return result
+
+
+def _for_picture(comparison: Comparison) -> Comparison:
+    """Return the comparison with the usual baselines alone: nine curves cannot be told apart."""
+    usual = {comparison.subject, *map(label_of, BASELINES)}
+    runs = {label: run for label, run in comparison.runs.items() if label in usual}
+    return Comparison(comparison.subject, runs)
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """Show a bar on stderr and yield the call that moves it."""
+    columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=notes, transient=True) as bar:
+        task = bar.add_task("market", total=total)
+
+        def done(what: str) -> None:
+            bar.update(task, advance=1, description=what)
+
+        yield done
+
+
+def _view(shown: Shown, folder: Path, took: float) -> RenderableType:
+    run = shown.comparison.main
+    bars = run.bars
+    lines = (
+        f"{len(bars):,} bars of {run.manifest.data['period']} ({run.manifest.data['origin']}), "
+        f"checked: {'no faults' if shown.quality.ok else shown.quality.counts}",
+        f"{shown.episode.steps:,} steps of {shown.comparison.subject} recorded; "
+        f"equity hash {run.equity_hash}",
+        f"Look at {folder / REPORT} ({took:.1f} s in all)",
+    )
+    return Group(short_view(shown.comparison), *(Text(line) for line in lines))
