@@ -26,7 +26,7 @@ def figures():
     for kind in ("spot", "perpetual"):
         instrument = Instrument(symbol="GOLD/USDT", exchange="golden", kind=kind)
         bars = read_bars(FOLDER / "bars.csv", request=ReadRequest(instrument=instrument))
-        for name in names("agent"):
+        for name in (name for name in names("agent") if name.startswith("rules/")):
             agent = make("agent", Ref(use=name))
             start = EpisodeStart(Role("trader"), agent.needs, ActionSpec(), Seeds(7))
             targets = agent.targets(start, {need: getattr(bars, need) for need in agent.needs})
