@@ -98,11 +98,12 @@ def configure(config: type[C], params: Mapping[str, Any], *, where: str) -> C:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
+        known = tuple(config.model_fields)
         raise ConfigError(
-            f"parameter {field!r}: {first['msg'].lower()}",
+            f"parameter {field!r}: {first['msg'].lower()}" if field else first["msg"],
             where=where,
             found=repr(first.get("input")),
-            remedy=_nearest(field, tuple(config.model_fields)),
+            remedy=_nearest(field, known) if first["type"] == "extra_forbidden" else None,
         ) from error
 
 

@@ -38,7 +38,7 @@ BESIDE = (
     (SOLD, (0, (1, 1))),
 )
 MAX_POINTS = 2_000
-MAX_MARKS = 160
+MAX_MARKS = 300
 MAX_LABEL = 44
 LOG_RATIO = 3.0  # curves that span more than this are drawn on a log scale
 INCHES, DPI = (12.0, 11.0), 110
@@ -141,7 +141,7 @@ def _mark(panel: Axes, run: BacktestResults, turns: Places, *, bought: bool) -> 
         run.bars.ts[fills["bar"]].astype("datetime64[ns]"),
         fills["price"],
         marker="^" if bought else "v",
-        s=34,
+        s=34 if turns.size <= 100 else 18,
         color=BOUGHT if bought else SOLD,
         edgecolors="white",
         linewidths=0.5,

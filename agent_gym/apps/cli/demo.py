@@ -144,9 +144,8 @@ def record(bars: Bars, config: BacktestConfig, seed: int, folder: Path) -> Episo
 
 def _for_picture(comparison: Comparison) -> Comparison:
     """Return the comparison with the usual baselines alone: nine curves cannot be told apart."""
-    usual = {comparison.subject, *map(label_of, BASELINES)}
-    runs = {label: run for label, run in comparison.runs.items() if label in usual}
-    return Comparison(comparison.subject, runs)
+    usual = dict.fromkeys((comparison.subject, *map(label_of, BASELINES)))
+    return Comparison(comparison.subject, {label: comparison.runs[label] for label in usual})
 
 
 @contextmanager
