@@ -86,8 +86,23 @@ def put(lane: Any, a: Account, t: int) -> None:
 
 
 @inlined
-def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool, restart: bool) -> int:
-    """Move the accounts of lanes lo..hi through their next bar, or open a new episode for them.
+def open_lane(ctx: Any, lane: Any, queue: Any, e: int) -> None:
+    """Open a new episode in one lane."""
+    last = ctx.n_bars - 1 - ctx.episode_bars
+    number = e * ctx.lane_step + ctx.lane_offset
+    t = first_bar(ctx.seed, number, lane.episode, ctx.first, last, ctx.random_start)
+    lane.end = min(t + ctx.episode_bars, ctx.n_bars - 1)
+    lane.entered, lane.flags, lane.trades = t, 0, 0
+    lane.peak, lane.growth, lane.frac = 0.0, 0.0, 0.0
+    lane.episode += 1
+    for j in range(ctx.latency + 1):
+        queue[e, j] = np.nan
+    put(lane, open_account(ctx.cash), t)
+
+
+@inlined
+def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool) -> int:
+    """Move the accounts of lanes lo..hi through their next bar; ended ones open a new episode.
 
     The equity before the bar is left in ``rewards`` for show_lanes; 0 there marks a new episode.
     Returns how many episodes ended, plus INVALID for each action that was not legal.
@@ -114,17 +129,8 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool, re
             prefetch(features_at + ahead * stride)
             prefetch(features_at + ahead * stride + 64)
         lane = lanes[e]
-        if restart or lane.flags & 1:
-            last = ctx.n_bars - 1 - ctx.episode_bars
-            number = e * ctx.lane_step + ctx.lane_offset
-            t = first_bar(ctx.seed, number, lane.episode, ctx.first, last, ctx.random_start)
-            lane.end = min(t + ctx.episode_bars, ctx.n_bars - 1)
-            lane.entered, lane.flags, lane.trades = t, 0, 0
-            lane.peak, lane.growth, lane.frac = 0.0, 0.0, 0.0
-            lane.episode += 1
-            for j in range(depth):
-                queue[e, j] = np.nan
-            put(lane, open_account(ctx.cash), t)
+        if lane.flags & LANE_DONE:
+            open_lane(ctx, lane, queue, e)
             rewards[e], terminated[e], truncated[e] = 0.0, 0, 0
             continue
         t = lane.t + 1
@@ -235,8 +241,8 @@ def show_lanes(context: int, lo: int, hi: int) -> None:
 
 
 @inlined
-def step_lanes(context: int, lo: int, hi: int, margin: bool, restart: bool) -> int:
-    """Step (or restart) lanes lo..hi of a context; returns what trade_lanes does, 0 mostly.
+def step_lanes(context: int, lo: int, hi: int, margin: bool) -> int:
+    """Step lanes lo..hi of a context; returns what trade_lanes does, 0 mostly.
 
     Trading and showing take turns over blocks of lanes: two short loops keep more lanes in flight
     than one long one, and a block stays in the nearest cache between them.
@@ -244,7 +250,7 @@ def step_lanes(context: int, lo: int, hi: int, margin: bool, restart: bool) -> i
     events = 0
     for begin in range(lo, hi, BLOCK):
         end = min(begin + BLOCK, hi)
-        events += trade_lanes(context, begin, end, hi, margin, restart)
+        events += trade_lanes(context, begin, end, hi, margin)
         show_lanes(context, begin, end)
     return events
 
@@ -252,16 +258,25 @@ def step_lanes(context: int, lo: int, hi: int, margin: bool, restart: bool) -> i
 @door("int64(int64, int64, int64)", parts=PARTS)
 def step_spot(context: int, lo: int, hi: int) -> int:
     """Step lanes lo..hi without margin; returns the events, see trade_lanes."""
-    return step_lanes(context, lo, hi, False, False)
+    return step_lanes(context, lo, hi, False)
 
 
 @door("int64(int64, int64, int64)", parts=PARTS)
 def step_margin(context: int, lo: int, hi: int) -> int:
     """Step lanes lo..hi with funding, margin and liquidation."""
-    return step_lanes(context, lo, hi, True, False)
+    return step_lanes(context, lo, hi, True)
 
 
-@door("int64(int64, int64, int64)", parts=PARTS)
-def restart(context: int, lo: int, hi: int) -> int:
-    """Open a new episode in lanes lo..hi."""
-    return step_lanes(context, lo, hi, True, True)
+@door("void(int64, int64, int64)", parts=PARTS)
+def restart(context: int, lo: int, hi: int) -> None:
+    """Open a new episode in lanes lo..hi and show its first observation."""
+    ctx = carray(pointer(context), (1,), CONTEXT)[0]
+    lanes = carray(pointer(ctx.lanes), (hi,), LANE)
+    queue = carray(pointer(ctx.queue), (hi, ctx.latency + 1), np.float64)
+    rewards = carray(pointer(ctx.rewards), (hi,), np.float64)
+    terminated = carray(pointer(ctx.terminated), (hi,), np.uint8)
+    truncated = carray(pointer(ctx.truncated), (hi,), np.uint8)
+    for e in range(lo, hi):
+        open_lane(ctx, lanes[e], queue, e)
+        rewards[e], terminated[e], truncated[e] = 0.0, 0, 0
+    show_lanes(context, lo, hi)

@@ -17,7 +17,7 @@ def step_spot_threads(context: int, n: int, chunks: int) -> int:
     """Step all lanes in as many chunks as threads; every lane gives the bits of the serial door."""
     events = np.zeros(chunks, np.int64)
     for k in prange(chunks):
-        events[k] = step_lanes(context, n * k // chunks, n * (k + 1) // chunks, False, False)
+        events[k] = step_lanes(context, n * k // chunks, n * (k + 1) // chunks, False)
     total: int = events.sum()
     return total
 
@@ -27,6 +27,6 @@ def step_margin_threads(context: int, n: int, chunks: int) -> int:
     """Step all lanes in parallel, with margin."""
     events = np.zeros(chunks, np.int64)
     for k in prange(chunks):
-        events[k] = step_lanes(context, n * k // chunks, n * (k + 1) // chunks, True, False)
+        events[k] = step_lanes(context, n * k // chunks, n * (k + 1) // chunks, True)
     total: int = events.sum()
     return total
