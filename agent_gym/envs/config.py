@@ -64,7 +64,9 @@ class MarketConfig(Config):
     costs: Costs = Costs()
     account: AccountRules = AccountRules()
 
-    def setup(self, *, threads: int = 1, together: bool = False) -> LaneSetup:
+    def setup(
+        self, *, threads: int = 1, together: bool = False, autoreset: bool = True
+    ) -> LaneSetup:
         """Return how the lanes act, what they pay and earn, and which bars they cover."""
         return LaneSetup(
             costs=self.costs,
@@ -74,4 +76,5 @@ class MarketConfig(Config):
             linear_reward=self.reward == "pnl",
             threads=threads,
             together=together,
+            autoreset=autoreset,
         )

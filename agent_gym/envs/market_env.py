@@ -60,7 +60,7 @@ class MarketEnv(gym.Env[NDArray[np.float32], Any]):
         self.config = resolve_config(config, overrides)
         self.render_mode = render_mode
         self.stage = build_stage(self.config, bars)
-        lanes = Lanes(self.stage.tape, self.stage.slim(), 1, self.config.setup())
+        lanes = Lanes(self.stage.tape, self.stage.slim(), 1, self.config.setup(autoreset=False))
         self.lanes = lanes
         self.action_space = make_action_space(self.config)
         self.observation_space = make_observation_space(lanes.obs.shape[1])
@@ -70,6 +70,7 @@ class MarketEnv(gym.Env[NDArray[np.float32], Any]):
         self._action, self._reward = lanes.action_slots, lanes.reward_slots
         self._kernel_step, self._address = lanes.kernel_step, lanes.address
         self._seeded = False
+        self._over = True
 
     @override
     def reset(
@@ -80,12 +81,15 @@ class MarketEnv(gym.Env[NDArray[np.float32], Any]):
             self.lanes.seed(int(self.np_random.integers(2**62)))
             self._seeded = True
         self.lanes.restart()
+        self._over = False
         return self._row.copy(), self.account()
 
     @override
     def step(
         self, action: Any
     ) -> tuple[NDArray[np.float32], SupportsFloat, bool, bool, dict[str, Any]]:
+        if self._over:
+            raise gym.error.ResetNeeded("the episode is over or was never begun: call reset()")
         if self._discrete:
             self._action[0] = action
         else:
@@ -95,6 +99,7 @@ class MarketEnv(gym.Env[NDArray[np.float32], Any]):
             return self._row.copy(), self._reward[0], False, False, {}
         if events >= INVALID:
             self.lanes.refuse()
+        self._over = True
         ended, cut = self.lanes.terminated_slots[0], self.lanes.truncated_slots[0]
         return self._row.copy(), self._reward[0], ended, cut, self.account()
 

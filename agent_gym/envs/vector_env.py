@@ -77,6 +77,10 @@ class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]
         if isinstance(self.config.actions, ContinuousTargets):
             flat = np.asarray(actions, dtype=np.float64).reshape(-1)
             actions = np.clip(flat, self.config.actions.low, self.config.actions.high)
+        elif not np.issubdtype(np.asarray(actions).dtype, np.integer):
+            raise AgentError(
+                "discrete actions are whole numbers", found=np.asarray(actions).dtype.name
+            )
         if np.shape(actions) != lanes.actions.shape:
             raise AgentError(
                 "actions have the wrong shape",

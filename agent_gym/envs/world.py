@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from agent_gym.core.errors import ConfigError
+from agent_gym.core.errors import ConfigError, VenueError
 from agent_gym.core.registry import register
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import Action, EpisodeStart, Nanos, Observation, Outcome, Role, World
@@ -47,7 +47,7 @@ class MarketWorld:
 
     def _bind(self, stage: Stage) -> None:
         self.stage = stage
-        setup = self.config.setup(together=True)
+        setup = self.config.setup(together=True, autoreset=False)
         lanes = self.lanes = Lanes(stage.tape, stage.full(), len(self.roles), setup)
         self._names = stage.full_names
         bars = stage.tape.bars
@@ -57,6 +57,7 @@ class MarketWorld:
         self._kernel_step, self._address = lanes.kernel_step, lanes.address
         self._rows = [lanes.obs[i] for i in range(len(self.roles))]
         self._n = len(self.roles)
+        self._t = self._last = 0
         self._lane_of = {role: i for i, role in enumerate(self.roles)}
 
     def start(self, role: Role, seeds: Seeds) -> EpisodeStart:
@@ -71,6 +72,7 @@ class MarketWorld:
         self.lanes.seed(seeds.child("window").as_uint64())
         self.lanes.restart()
         self._t = int(self.lanes.state["t"][0])
+        self._last = int(self.lanes.state["end"][0])
         ts = self._times[self._t]
         return {
             role: Observation(ts, row.copy())
@@ -79,6 +81,10 @@ class MarketWorld:
 
     def step(self, actions: Mapping[Role, Action]) -> Mapping[Role, Outcome]:
         """Let every role that acts trade through the next bar."""
+        if self._t >= self._last:
+            raise VenueError(
+                "the episode is over", where=f"bar {self._t}", remedy="Call reset() for a new one"
+            )
         lane_of = self._lane_of
         for role, action in actions.items():
             self._action[lane_of[role]] = action if self._discrete else self._clip(action)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from agent_gym.core.registry import Config
 from agent_gym.core.types import FloatArray
@@ -76,6 +76,15 @@ class AccountRules(Config):
     ruin: float = Field(
         default=1e-4, gt=0.0, lt=1.0, description="an episode ends below this share of the cash"
     )
+
+    @model_validator(mode="after")
+    def _margins_fit(self) -> Self:
+        if self.maintenance_margin >= 1.0 / self.max_leverage:
+            raise ValueError(
+                "maintenance_margin must lie below 1 / max_leverage, or every full position is "
+                "liquidated in the bar that opens it"
+            )
+        return self
 
     def may_short(self, instrument: Instrument) -> bool:
         """Say whether the instrument may be sold without being held."""

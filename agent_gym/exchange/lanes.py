@@ -42,7 +42,8 @@ class LaneSetup:
     """How lanes act, what they pay and earn, and which bars they cover.
 
     ``levels`` are the targets of discrete actions; without them the action is the target itself.
-    Lanes that are ``together`` share their episode windows; others draw their own.
+    Lanes that are ``together`` share their episode windows; others draw their own. Without
+    ``autoreset`` a lane that ended stays as it is until ``restart``.
     """
 
     costs: Costs
@@ -54,6 +55,7 @@ class LaneSetup:
     threads: int = 1
     lane_offset: int = 0
     together: bool = False
+    autoreset: bool = True
 
 
 class Lanes:
@@ -65,6 +67,7 @@ class Lanes:
 
     def __init__(self, tape: Tape, features: NDArray[Any], n: int, setup: LaneSetup) -> None:
         _check(tape, features, n, setup.window)
+        tape.check_fits(setup.costs)
         self.tape, self.n, self.setup = tape, n, setup
         self._features = padded_rows(features)
         self._terms = make_terms(setup.costs, setup.rules, tape.bars.instrument)
@@ -121,6 +124,7 @@ class Lanes:
             "lane_offset": setup.lane_offset,
             "lane_step": int(not setup.together),
             "sizing_units": int(setup.sizing_units),
+            "autoreset": int(setup.autoreset),
             "cash": setup.rules.cash,
             "ruin": setup.rules.ruin * setup.rules.cash,
             "terms": self._terms,

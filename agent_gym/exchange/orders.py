@@ -84,6 +84,15 @@ def check_order(order: Order, instrument: Instrument) -> None:
         if not (math.isfinite(order.price) and order.price > 0.0):
             raise VenueError("an order's price is not a positive number", found=order.price)
         _check_grid("price", order.price, instrument.tick, order.symbol)
+    if order.reduce_only and order.kind is OrderKind.TARGET:
+        raise VenueError("a target says where to end, so it cannot be reduce-only")
+    if order.price is not None and abs(order.qty) * order.price < instrument.min_notional:
+        raise VenueError(
+            "an order is worth less than the venue takes",
+            where=order.symbol,
+            found=abs(order.qty) * order.price,
+            expected=f"at least {instrument.min_notional}",
+        )
     if order.post_only and order.kind is not OrderKind.LIMIT:
         raise VenueError("only a limit order can be post-only", found=order.kind.value)
     if order.post_only and order.immediate:

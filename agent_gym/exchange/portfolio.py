@@ -52,7 +52,7 @@ def run_portfolio(
     slots = np.zeros(n_m * depth, dtype=ORDER)
     slots["kind"], slots["status"] = TARGET, FILLED
     slots["instrument"] = np.repeat(np.arange(n_m), depth)
-    room = n * n_m * 2  # a trade and a liquidation for each instrument and bar
+    room = n * n_m * 3  # a trade and two liquidations for each instrument and bar
     curves, log = np.zeros((n, 2 + n_m)), np.empty(room, dtype=TRADE)
     count = venue.play_targets(wish, slots, curves, log)
     return PortfolioResult(

@@ -92,6 +92,7 @@ class _Account:
     ) -> _Account:
         costs, rules = costs or Costs(), rules or AccountRules()
         tape = market if isinstance(market, Tape) else Tape.of(market, costs)
+        tape.check_fits(costs)
         instrument = tape.bars.instrument
         return cls(
             tape,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agent_gym.core.errors import DataError
+from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.kernels import door
 from agent_gym.core.types import FloatArray
 from agent_gym.exchange.costs import BPS, Costs
@@ -24,6 +24,7 @@ class Tape:
 
     bars: Bars
     rows: FloatArray
+    costs: Costs
 
     @classmethod
     def of(cls, bars: Bars, costs: Costs) -> Tape:
@@ -35,13 +36,24 @@ class Tape:
             layout.BAR_LOW: bars.low,
             layout.BAR_CLOSE: bars.close,
             layout.BAR_VOLUME: bars.volume,
+            layout.BAR_SIGMA: known_sigma(bars.high, bars.low, bars.close),
             layout.BAR_HALF_SPREAD: _half_spread(bars, costs),
         }
-        if costs.impact > 0.0:
-            columns[layout.BAR_SIGMA] = known_sigma(bars.high, bars.low, bars.close)
         if "funding" in bars.extra and bars.instrument.kind == "perpetual":
             columns[layout.BAR_FUNDING] = _funding(bars.extra["funding"], costs)
-        return cls(bars, layout.bar_rows(columns, len(bars)))
+        return cls(bars, layout.bar_rows(columns, len(bars)), costs)
+
+    def check_fits(self, costs: Costs) -> None:
+        """Refuse costs that would have laid out other rows than these."""
+        for name in ("half_spread_bps", "spread_from_data", "missing_funding"):
+            if getattr(costs, name) != getattr(self.costs, name):
+                raise ConfigError(
+                    "the tape was laid out under other costs",
+                    where=name,
+                    found=getattr(costs, name),
+                    expected=getattr(self.costs, name),
+                    remedy="Lay it out anew with Tape.of(bars, costs)",
+                )
 
     def __len__(self) -> int:
         return len(self.bars)

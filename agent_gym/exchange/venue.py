@@ -164,7 +164,7 @@ class Venue:
                 "the series is at its end", where=f"bar {self.t}", expected=f"{len(self)} bars"
             )
         self.t += 1
-        log = np.zeros(4 * len(self._orders) + self._holdings.size, dtype=TRADE)
+        log = np.zeros(4 * len(self._orders) + 2 * self._holdings.size, dtype=TRADE)
         context = self._context(log)  # held by a name: the kernel reads it by its address
         count = kernel.advance(context.ctypes.data, self.t)
         self._sweep()
@@ -179,7 +179,7 @@ class Venue:
     ) -> int:
         """Play the first account through all bars by targets, for ``run_portfolio``."""
         self._orders = slots
-        scratch = np.zeros(4 * len(slots) + self._holdings.size, dtype=TRADE)
+        scratch = np.zeros(4 * len(slots) + 2 * self._holdings.size, dtype=TRADE)
         context = self._context(scratch)
         count = kernel.run_targets(
             context.ctypes.data,

@@ -15,7 +15,7 @@ from pettingzoo.test import parallel_api_test
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env as check_sb3
 
-from agent_gym.core import AgentError, ConfigError, Seeds
+from agent_gym.core import AgentError, ConfigError, Seeds, VenueError
 from agent_gym.core.types import Role
 from agent_gym.envs import (
     GymView,
@@ -225,6 +225,34 @@ def test_illegal_batches_raise():
 def test_bad_settings_are_explained(overrides, message):
     with pytest.raises(ConfigError, match=message):
         MarketEnv(BARS, **overrides)
+
+
+def test_an_illegal_batch_moves_nobody():
+    env = MarketVectorEnv(4, BARS)
+    env.reset(seed=0)
+    before = env.lanes.state.tobytes()
+    with pytest.raises(AgentError, match="lane 3"):
+        env.step(np.array([2, 2, 2, -1]))
+    assert env.lanes.state.tobytes() == before
+    with pytest.raises(AgentError, match="whole numbers"):
+        env.step(np.array([1.9, 0.0, 0.0, 0.0]))
+
+
+def test_a_step_needs_a_running_episode():
+    env = MarketEnv(BARS, episode_bars=3)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(1)
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step(1)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(1)
+    world = MarketWorld(MarketWorldConfig(episode_bars=3), BARS)
+    world.reset(Seeds(0))
+    for _ in range(3):
+        world.step({Role("trader"): 1})
+    with pytest.raises(VenueError, match="over"):
+        world.step({Role("trader"): 1})
 
 
 def test_continuous_actions_are_clipped_to_their_bounds():

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gym.core import DataError, Seeds, VenueError
+from agent_gym.core import ConfigError, DataError, Seeds, VenueError
 from agent_gym.exchange import AccountRules, Costs, Tape, run_series, run_sweep
 from tests.samples import bars_of, flat_bars, random_bars
 
@@ -295,7 +295,7 @@ def test_every_cost_acts_on_a_series(field):
         ("cash", 77.0),
         ("max_leverage", 2.0),
         ("allow_short", False),
-        ("maintenance_margin", 0.4),
+        ("maintenance_margin", 0.1),
         ("liquidation_fee_bps", 4000.0),
     ],
 )
@@ -306,3 +306,43 @@ def test_every_account_rule_acts(field, value):
     plain = run_series(bars, targets, Costs(), base)
     other = run_series(bars, targets, Costs(), base.model_copy(update={field: value}))
     assert plain.equity.tobytes() != other.equity.tobytes()
+
+
+def test_an_exit_through_a_gap_costs_no_more_than_all_there_is():
+    price = np.array([100.0, 100, 100, 40, 40, 40, 100])
+    bars = bars_of(price, price, price, price, kind="perpetual")
+    rules = AccountRules(cash=100.0, max_leverage=5.0)
+    targets = np.array([5.0, 5, 0, 0, 1, 1, 1])
+    result = run_series(bars, targets, Costs.free(), rules, sizing="units")
+    assert result.fills["forced"].tolist() == [False, True]
+    assert result.equity[-1] == 0.0
+    assert result.totals["insurance"] == pytest.approx(200.0)
+
+
+@given(seed=st.integers(0, 10**6), leverage=st.sampled_from([1.0, 3.0, 20.0]))
+def test_no_flat_account_owes_money(seed, leverage):
+    bars = random_bars(80, seed, sigma=0.2)
+    targets = np.repeat(Seeds(seed).child("t").rng().uniform(-leverage, leverage, 20), 4)
+    targets[::7] = 0.0
+    result = run_series(bars, targets, Costs(), AccountRules(max_leverage=leverage))
+    assert (result.equity[result.position == 0.0] >= 0.0).all()
+
+
+def test_a_tape_is_used_under_the_costs_it_was_laid_out_with():
+    tape = Tape.of(random_bars(20), Costs.free())
+    with pytest.raises(ConfigError, match="half_spread_bps"):
+        run_series(tape, np.ones(20), Costs())
+
+
+def test_margins_that_cannot_work_are_refused():
+    with pytest.raises(ValueError, match="max_leverage"):
+        AccountRules(max_leverage=5.0, maintenance_margin=0.2)
+
+
+def test_units_are_cut_to_whole_lots():
+    bars = flat_bars(4)
+    grid = bars.instrument.model_copy(update={"lot": 1.0})
+    prices = (bars.open, bars.high, bars.low, bars.close, bars.volume)
+    bars = type(bars)(grid, bars.period_ns, bars.ts, *prices)
+    result = run_series(bars, np.full(4, 1.37), Costs.free(), sizing="units")
+    assert result.position[-1] == 1.0

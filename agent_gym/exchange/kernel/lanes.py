@@ -34,7 +34,7 @@ from agent_gym.exchange.kernel.parts import (
 
 PARTS = (parts, layout, memory)
 AHEAD = 8
-INVALID = 1 << 32  # added to the count of ended episodes for each illegal action
+INVALID = 1 << 32  # more than any count of ended episodes
 BLOCK = 64
 AGE_UNIT = 0.01  # the age of a trade is shown in hundreds of bars
 TERMS_OFFSET = CONTEXT.fields["terms"][1]  # type: ignore[index]
@@ -105,7 +105,7 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool) ->
     """Move the accounts of lanes lo..hi through their next bar; ended ones open a new episode.
 
     The equity before the bar is left in ``rewards`` for show_lanes; 0 there marks a new episode.
-    Returns how many episodes ended, plus INVALID for each action that was not legal.
+    Returns how many episodes ended.
     """
     ctx = carray(pointer(context), (1,), CONTEXT)[0]
     terms = load_terms(context + TERMS_OFFSET)
@@ -119,7 +119,7 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool) ->
     terminated = carray(pointer(ctx.terminated), (hi,), np.uint8)
     truncated = carray(pointer(ctx.truncated), (hi,), np.uint8)
     n_levels, latency, units = ctx.n_levels, ctx.latency, ctx.sizing_units == 1
-    depth, ruin = latency + 1, ctx.ruin
+    depth, ruin, autoreset = latency + 1, ctx.ruin, ctx.autoreset == 1
     queue = carray(pointer(ctx.queue), (hi, depth), np.float64)
     events = 0
     for e in range(lo, hi):
@@ -130,21 +130,12 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool) ->
             prefetch(features_at + ahead * stride + 64)
         lane = lanes[e]
         if lane.flags & LANE_DONE:
-            open_lane(ctx, lane, queue, e)
+            if autoreset:
+                open_lane(ctx, lane, queue, e)
             rewards[e], terminated[e], truncated[e] = 0.0, 0, 0
             continue
         t = lane.t + 1
-        if n_levels > 0:
-            choice = choices[e]
-            if choice < 0 or choice >= n_levels:
-                events += INVALID
-                choice = 0
-            frac = levels[choice]
-        else:
-            frac = actions[e]
-            if not abs(frac) < 1e300:
-                events += INVALID
-                frac = lane.frac
+        frac = levels[choices[e]] if n_levels > 0 else actions[e]
         changed = frac != lane.frac
         equity, want = lane.eq, lane.want
         if latency == 0:
@@ -241,13 +232,33 @@ def show_lanes(context: int, lo: int, hi: int) -> None:
 
 
 @inlined
+def illegal_actions(context: int, lo: int, hi: int) -> int:
+    """Return how many actions of lanes lo..hi are no legal choice, or not a finite number."""
+    ctx = carray(pointer(context), (1,), CONTEXT)[0]
+    actions = carray(pointer(ctx.actions), (hi,), np.float64)
+    choices = carray(pointer(ctx.actions), (hi,), np.int64)
+    n_levels, count = ctx.n_levels, 0
+    if n_levels > 0:
+        for e in range(lo, hi):
+            count += choices[e] < 0 or choices[e] >= n_levels
+    else:
+        for e in range(lo, hi):
+            count += not abs(actions[e]) < 1e300
+    return count
+
+
+@inlined
 def step_lanes(context: int, lo: int, hi: int, margin: bool) -> int:
-    """Step lanes lo..hi of a context; returns what trade_lanes does, 0 mostly.
+    """Step lanes lo..hi of a context; returns how many episodes ended, 0 mostly.
+
+    If any action is illegal nothing moves, and the result is INVALID or more.
 
     Trading and showing take turns over blocks of lanes: two short loops keep more lanes in flight
     than one long one, and a block stays in the nearest cache between them.
     """
-    events = 0
+    events = illegal_actions(context, lo, hi) * INVALID
+    if events:
+        return events
     for begin in range(lo, hi, BLOCK):
         end = min(begin + BLOCK, hi)
         events += trade_lanes(context, begin, end, hi, margin)

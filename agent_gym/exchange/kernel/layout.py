@@ -131,6 +131,7 @@ CONTEXT = np.dtype(
         ("lane_offset", "i8"),
         ("lane_step", "i8"),
         ("sizing_units", "i8"),
+        ("autoreset", "i8"),
         ("cash", "f8"),
         ("ruin", "f8"),
         ("terms", "f8", (12,)),

@@ -11,11 +11,11 @@ from agent_gym.core.kernels import inlined
 from agent_gym.exchange.kernel.floor import CANCELLED, OPEN, note, put, take
 from agent_gym.exchange.kernel.layout import TERMS_BYTES, Fill
 from agent_gym.exchange.kernel.memory import pointer
-from agent_gym.exchange.kernel.parts import book, liquidate, load_terms, pay_fee, under_margin
+from agent_gym.exchange.kernel.parts import book, liquidate, load_terms, under_margin
 
 
 @inlined
-def shortfall(
+def spare_margin(
     holdings: Any, rows: Any, cash: float, i: int, t: int, worst: bool, share: float
 ) -> float:
     """Return equity less maintenance margin of an account at the opens, or at the worst prices."""
@@ -38,11 +38,13 @@ def call_margin(
     rows: Any,
     t: int,
     count: int,
+    worst: bool,
 ) -> int:
-    """Liquidate the accounts that ran out of margin within bar t; returns the trades made so far.
+    """Liquidate the accounts that ran out of margin at the open, or within the bar (``worst``).
 
     One position is closed exactly where its margin ran out. Several are closed together at the
-    point of the straight way from the opens to the worst prices where the account runs dry.
+    point of the straight way from the opens to the worst prices where the account runs dry; the
+    fee takes at most what is left of all of them. Returns the trades made so far.
     """
     for i in range(purses.size):
         n_held, only = 0, 0
@@ -51,46 +53,61 @@ def call_margin(
                 n_held, only = n_held + 1, m
         if n_held == 0:
             continue
-        terms = load_terms(ctx.terms + only * TERMS_BYTES)
-        share = terms.maintenance
-        cash = purses[i].cash
+        share = load_terms(ctx.terms + only * TERMS_BYTES).maintenance
+        cash, way = purses[i].cash, 0.0
         if n_held == 1:
             bar = carray(pointer(rows[only] + t * 64), (8,), np.float64)
             pos = holdings[i, only].pos
-            if not under_margin(cash, pos, bar[2] if pos > 0.0 else bar[1], share):
+            edge = bar[0] if not worst else (bar[2] if pos > 0.0 else bar[1])
+            if not under_margin(cash, pos, edge, share):
                 continue
-            way = 0.0
         else:
-            end = shortfall(holdings, rows, cash, i, t, True, share)
+            end = spare_margin(holdings, rows, cash, i, t, worst, share)
             if end >= 0.0:
                 continue
-            begin = max(0.0, shortfall(holdings, rows, cash, i, t, False, share))
+            begin = max(0.0, spare_margin(holdings, rows, cash, i, t, False, share))
             way = begin / (begin - end)
+        first, asked = count, 0.0
         for m in range(rows.size):
             holding = holdings[i, m]
             if holding.pos == 0.0:
                 continue
             terms = load_terms(ctx.terms + m * TERMS_BYTES)
             bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
-            worst = bar[2] if holding.pos > 0.0 else bar[1]
+            edge = bar[0] if not worst else (bar[2] if holding.pos > 0.0 else bar[1])
             a = take(purses[i], holding)
             if n_held == 1:
-                a, fill = liquidate(a, bar[0], worst, terms)
+                a, fill = liquidate(a, bar[0], edge, terms)
             else:
-                price = bar[0] + way * (worst - bar[0])
+                price = bar[0] + way * (edge - bar[0])
                 a, fill = book(a, 0.0, price, price, 0.0)
-                fee = min(abs(fill.qty) * price * terms.liquidation, max(0.0, a.cash))
-                a, fill = pay_fee(a, fee), Fill(fill.qty, price, fee)
+                fill = Fill(fill.qty, price, abs(fill.qty) * price * terms.liquidation)
+                asked += fill.fee
             put(purses[i], holding, a)
             row = note(trades, count, 0, t, i, m)
             row.maker, row.forced = False, True
             row.qty, row.price, row.fee = fill.qty, fill.price, fill.fee
             count += 1
-        gift = max(0.0, -purses[i].cash)
-        purses[i].cash += gift
-        purses[i].ins += gift
+        if n_held > 1:
+            paid = min(asked, max(0.0, purses[i].cash))
+            purses[i].cash -= paid
+            purses[i].fees += paid
+            for k in range(first, count):
+                trades[k].fee *= paid / asked if asked > 0.0 else 0.0
         for k in range(orders.size):
             order = orders[k]  # an order still on its way reaches the venue after all
             if order.account == i and order.status == OPEN and order.arrives <= t:
                 order.status = CANCELLED
     return count
+
+
+@inlined
+def cover_debts(purses: Any, holdings: Any, n_instruments: int) -> None:
+    """Let the insurance account pay what flat accounts owe."""
+    for i in range(purses.size):
+        flat = True
+        for m in range(n_instruments):
+            flat = flat and holdings[i, m].pos == 0.0
+        if flat and purses[i].cash < 0.0:
+            purses[i].ins -= purses[i].cash
+            purses[i].cash = 0.0

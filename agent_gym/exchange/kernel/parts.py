@@ -1,9 +1,9 @@
 """What a trade does: the only implementation of fills, costs, funding, margin and marking.
 
 Every function takes and returns scalars (or tuples of them) and is inlined into the doors. Order
-within a bar: funding on the position held at the open, then orders, then the liquidation test on
-the worst price of the bar, then the mark at the close. A decision made at the close of bar t
-arrives in bar t + 1 at the earliest.
+within a bar: funding on the position held at the open, the margin test at the open, then orders,
+then the margin test on the worst price of the bar, then the mark at the close. A decision made at
+the close of bar t arrives in bar t + 1 at the earliest.
 """
 
 from __future__ import annotations
@@ -72,18 +72,34 @@ def decide(
 ) -> float:
     """Turn a target into wanted units with what is known at the close of the deciding bar."""
     if units:
-        return max(target, terms.floor)
+        return whole_lots(max(target, terms.floor), terms)
     return size_target(target, equity, close, half, terms)
 
 
 @inlined
 def taker_price(
-    side: float, ref: float, qty: float, volume: float, sigma: float, half: float, terms: Terms
+    side: float,
+    ref: float,
+    qty: float,
+    taken: float,
+    volume: float,
+    sigma: float,
+    half: float,
+    terms: Terms,
 ) -> float:
-    """Return what a taker pays: the reference price moved by spread, slippage and impact."""
+    """Return what a taker pays: the reference price moved by spread, slippage and impact.
+
+    ``taken`` is what has been taken on this side of the bar before: cutting an order into slices
+    saves nothing.
+    """
     cost = half + terms.slip
     if terms.impact > 0.0:
-        cost += terms.impact * sigma * math.sqrt(qty / volume)
+        share = math.sqrt(qty / volume)
+        if taken > 0.0:
+            whole = taken + qty
+            before = taken * math.sqrt(taken / volume)
+            share = (whole * math.sqrt(whole / volume) - before) / qty
+        cost += terms.impact * sigma * share
     return ref * (1.0 + side * min(cost, MAX_COST))
 
 
@@ -150,6 +166,7 @@ def reach(
     a: Account,
     ref: float,
     available: float,
+    taken: float,
     volume: float,
     sigma: float,
     half: float,
@@ -167,7 +184,7 @@ def reach(
     qty = min(asked, available)
     if not qty * ref > terms.min_notional:
         return a, Fill(0.0, ref, 0.0)
-    price = taker_price(side, ref, qty, volume, sigma, half, terms)
+    price = taker_price(side, ref, qty, taken, volume, sigma, half, terms)
     fits = affordable_qty(a, side, qty, ref, price, terms.taker, others, terms)
     short = fits < qty
     if fits != asked:
@@ -267,6 +284,24 @@ def liquidate(a: Account, o: float, worst: float, terms: Terms) -> tuple[Account
 
 
 @inlined
+def cover(a: Account) -> Account:
+    """Let the insurance account pay what a flat account owes, after a close that cost too much."""
+    gift = max(0.0, -a.cash) if a.pos == 0.0 else 0.0
+    return Account(
+        a.cash + gift,
+        a.pos,
+        a.avg,
+        a.real,
+        a.fees,
+        a.slip,
+        a.fund,
+        a.ins + gift,
+        a.eq,
+        a.want,
+    )
+
+
+@inlined
 def mark(a: Account, price: float) -> Account:
     """Value the account at a price."""
     eq = a.cash + a.pos * price
@@ -311,14 +346,17 @@ def apply_bar(
 
     ``margin`` is a literal at every call, so the spot build carries no funding and no margin code.
     """
+    fill, forced = Fill(0.0, o, 0.0), Fill(0.0, o, 0.0)
     if margin:
         a = pay_funding(a, o, funding)
-    fill = Fill(0.0, o, 0.0)
+        if under_margin(a.cash, a.pos, o, terms.maintenance):
+            a, forced = liquidate(a, o, o, terms)
     if a.want != a.pos:
-        a, fill = reach(a, o, terms.cap * volume, volume, sigma, half, Others(0.0, 0.0), terms)
-    forced = Fill(0.0, o, 0.0)
+        none = Others(0.0, 0.0)
+        a, fill = reach(a, o, terms.cap * volume, 0.0, volume, sigma, half, none, terms)
     if margin:
         worst = lo if a.pos > 0.0 else h
         if under_margin(a.cash, a.pos, worst, terms.maintenance):
             a, forced = liquidate(a, o, worst, terms)
+        a = cover(a)
     return mark(a, c), fill, forced

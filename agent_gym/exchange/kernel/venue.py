@@ -37,7 +37,7 @@ from agent_gym.exchange.kernel.floor import (
     take,
 )
 from agent_gym.exchange.kernel.layout import TERMS_BYTES
-from agent_gym.exchange.kernel.margin import call_margin
+from agent_gym.exchange.kernel.margin import call_margin, cover_debts
 from agent_gym.exchange.kernel.memory import pointer
 from agent_gym.exchange.kernel.parts import (
     affordable_qty,
@@ -66,9 +66,9 @@ def meets(
             return (o >= p if buy else o <= p), o
         return (phase == 2 or phase == 4) and (h >= p if buy else lo <= p), p
     if phase == 1:
-        return (o <= p if buy else o >= p), o
+        return (o < p if buy else o > p) or (touch and o == p), o
     passed = (lo < p if buy else h > p) or (touch and (lo <= p if buy else h >= p))
-    return phase == 3 and passed, p
+    return phase == 3 and passed, min(p, o) if buy else max(p, o)
 
 
 @inlined
@@ -95,16 +95,21 @@ def advance(context: int, t: int) -> int:
     purses = carray(pointer(ctx.purses), (n_a,), PURSE)
     holdings = carray(pointer(ctx.holdings), (n_a, n_m), HOLDING)
     orders = carray(pointer(ctx.orders), (n_o,), ORDER)
-    trades = carray(pointer(ctx.trades), (4 * n_o + n_a * n_m,), TRADE)
+    trades = carray(pointer(ctx.trades), (4 * n_o + 2 * n_a * n_m,), TRADE)
     touch = ctx.touch == 1
     count = 0
+    for m in range(n_m):
+        bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
+        for i in range(n_a):
+            holding = holdings[i, m]
+            put(purses[i], holding, pay_funding(take(purses[i], holding), bar[0], bar[5]))
+    if ctx.margin == 1:
+        count = call_margin(ctx, purses, holdings, orders, trades, rows, t, count, False)
     for m in range(n_m):
         terms = load_terms(ctx.terms + m * TERMS_BYTES)
         bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
         o, h, lo, volume = bar[0], bar[1], bar[2], bar[4]
-        left = terms.cap * volume
-        for i in range(n_a):
-            put(purses[i], holdings[i, m], pay_funding(take(purses[i], holdings[i, m]), o, bar[5]))
+        left, bought, sold = terms.cap * volume, 0.0, 0.0
         for phase in range(1, 5):
             for i in range(n_a):
                 if phase == 3:
@@ -138,7 +143,8 @@ def advance(context: int, t: int) -> int:
                         order.status = CANCELLED
                         continue
                     a = set_want(a, max(order.qty, terms.floor))
-                    a, fill = reach(a, ref, left, volume, bar[6], bar[7], others, terms)
+                    taken = bought if a.want > a.pos else sold
+                    a, fill = reach(a, ref, left, taken, volume, bar[6], bar[7], others, terms)
                     maker, done, short = False, a.want == a.pos, False
                 else:
                     fresh = order.arrives == t
@@ -155,14 +161,17 @@ def advance(context: int, t: int) -> int:
                     if asked == 0.0:  # nothing to reduce or to sell yet: only a resting order waits
                         order.status = CANCELLED if kind == MARKET else order.status
                         continue
+                    if kind == STOP:  # a stop that was hit is a market order from then on
+                        order.kind = MARKET
                     qty = min(asked, left)
                     if not qty * ref > terms.min_notional:
                         continue
                     price = ref
                     if not maker:
-                        price = taker_price(side, ref, qty, volume, bar[6], bar[7], terms)
-                        if kind == LIMIT:
-                            price = min(price, order.price) if side > 0 else max(price, order.price)
+                        taken = bought if side > 0.0 else sold
+                        price = taker_price(side, ref, qty, taken, volume, bar[6], bar[7], terms)
+                        if kind == LIMIT and side * (price - order.price) > 0.0:
+                            continue  # taking would cost more than the limit: it rests
                     fits = affordable_qty(a, side, qty, ref, price, rate, others, terms)
                     short = fits < qty
                     if fits != abs(order.qty):
@@ -180,14 +189,24 @@ def advance(context: int, t: int) -> int:
                     row.qty, row.price, row.fee = fill.qty, fill.price, fill.fee
                     count += 1
                     left = max(0.0, left - abs(fill.qty))
+                    if not maker:
+                        bought += max(0.0, fill.qty)
+                        sold += max(0.0, -fill.qty)
                     settle(order, fill.qty, fill.price, fill.fee)
                     purses[i].turnover += abs(fill.qty) * fill.price
                     put(purses[i], holding, a)
                     if order.group > 0:
                         for other in range(n_o):
                             rival = orders[other]
-                            if other != k and rival.group == order.group and rival.account == i:
-                                rival.status = CANCELLED if rival.status == OPEN else rival.status
+                            if other == k or rival.group != order.group or rival.account != i:
+                                continue
+                            rest = abs(rival.qty) - abs(fill.qty)
+                            if rival.status != OPEN:
+                                continue
+                            if done or rival.kind == TARGET or rest * ref <= terms.min_notional:
+                                rival.status = CANCELLED
+                            else:
+                                rival.qty = math.copysign(rest, rival.qty)
                 if done:
                     order.status = FILLED
                 elif short:
@@ -197,7 +216,8 @@ def advance(context: int, t: int) -> int:
             if order.instrument == m and order.immediate == 1 and order.arrives <= t:
                 order.status = EXPIRED if order.status == OPEN else order.status
     if ctx.margin == 1:
-        count = call_margin(ctx, purses, holdings, orders, trades, rows, t, count)
+        count = call_margin(ctx, purses, holdings, orders, trades, rows, t, count, True)
+        cover_debts(purses, holdings, n_m)
     for i in range(n_a):
         equity = purses[i].cash
         for m in range(n_m):
@@ -219,7 +239,7 @@ def run_targets(context: int, targets: int, latency: int, curves: int, log: int,
     purse = carray(pointer(ctx.purses), (1,), PURSE)[0]
     holdings = carray(pointer(ctx.holdings), (n_m,), HOLDING)
     orders = carray(pointer(ctx.orders), (ctx.n_orders,), ORDER)
-    trades = carray(pointer(ctx.trades), (4 * ctx.n_orders + n_m,), TRADE)
+    trades = carray(pointer(ctx.trades), (4 * ctx.n_orders + 2 * n_m,), TRADE)
     book_of_all = carray(pointer(log), (room,), TRADE)
     wish = carray(pointer(targets), (n, n_m), np.float64)
     curve = carray(pointer(curves), (n, 2 + n_m), np.float64)
