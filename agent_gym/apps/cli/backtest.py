@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from agent_gym.apps.cli.config_options import flag, parse_pairs, with_options, words_of
-from agent_gym.apps.cli.output import emit, table
+from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.workspace import check_writable, home, source_commit
 from agent_gym.core.errors import ConfigError
@@ -122,6 +122,8 @@ def open_bars(job: BacktestJob, request: ReadRequest) -> Bars:
                 "fewer than two bars lie between start and end",
                 found=f"bars from {_time(whole.ts[0])} to {_time(whole.ts[-1])}",
             )
+    if bars.instrument.kind == "perpetual" and "funding" not in bars.extra:
+        notes.print("Note: these bars of a perpetual hold no funding, so none is charged.")
     return bars
 
 

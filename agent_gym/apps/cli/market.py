@@ -21,6 +21,7 @@ from rich.progress import (
 from rich.text import Text
 
 from agent_gym.apps.cli.output import EXIT_RUN, emit, notes, table
+from agent_gym.apps.cli.workspace import check_writable
 from agent_gym.core.clock import DAY_NS, SystemClock
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.manifest import describe
@@ -56,6 +57,9 @@ def generate_market(
     """Generate a synthetic market and write its bars, and its truth to another file if asked."""
     if truth is not None and truth.absolute() == out.absolute():
         raise ConfigError("the truth must not be written into the bars", where=str(out))
+    for target in (out, truth):
+        if target is not None:
+            check_writable(target.absolute().parent)
     given = {"preset": preset, "n_bars": bars}
     config = configure(GeneratorConfig, given, where="market generate")
     clock = SystemClock()
