@@ -1,0 +1,75 @@
+"""Small order venues and orders that the tests share."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from agent_gym.exchange import Costs
+from agent_gym.exchange.orders import Order, OrderKind
+from agent_gym.exchange.venue import Venue
+from agent_gym.markets import Bars, Instrument
+from tests.samples import bars_of, random_bars
+
+SYMBOL = "BTC/USDT"
+
+
+def one_bar(o, h, low, c, *, kind="perpetual", before=100.0):
+    """Return a venue that stands before the bar in question."""
+    bars = bars_of(
+        np.array([before, o, c]),
+        np.array([before, h, c]),
+        np.array([before, low, c]),
+        np.array([before, c, c]),
+        kind=kind,
+    )
+    return Venue([bars], Costs.fees_only(10).model_copy(update={"maker_bps": 2.0}))
+
+
+def limit(qty, price, **more):
+    return Order(SYMBOL, OrderKind.LIMIT, qty, price, **more)
+
+
+def stop(qty, price, **more):
+    return Order(SYMBOL, OrderKind.STOP, qty, price, **more)
+
+
+def market(qty, **more):
+    return Order(SYMBOL, OrderKind.MARKET, qty, **more)
+
+
+def two_markets(n=60, seed=1, kind="perpetual", sigma=0.02):
+    bars = [random_bars(n, seed + i, kind=kind, sigma=sigma) for i in range(2)]
+    names = ("BTC/USDT", "ETH/USDT")
+    return [
+        Bars(
+            Instrument(symbol=name, kind=kind),
+            b.period_ns,
+            b.ts,
+            b.open,
+            b.high,
+            b.low,
+            b.close,
+            b.volume,
+        )
+        for name, b in zip(names, bars, strict=True)
+    ]
+
+
+def scaled(bars, scale):
+    """Return the same market with prices of 1e-12 or 1e12."""
+    prices = (bars.open * scale, bars.high * scale, bars.low * scale, bars.close * scale)
+    volume = bars.volume / scale
+    return Bars(bars.instrument, bars.period_ns, bars.ts, *prices, volume)
+
+
+ORDERS = st.lists(
+    st.tuples(
+        st.integers(0, 1),  # account
+        st.integers(0, 1),  # instrument
+        st.sampled_from(list(OrderKind)),
+        st.floats(-300, 300).filter(lambda q: abs(q) > 1e-3),
+        st.floats(0.8, 1.25),  # price as a share of the last close
+        st.booleans(),
+        st.integers(0, 3),
+    ),
+    max_size=60,
+)
