@@ -102,9 +102,12 @@ def test_bootstrap_bands_hold_the_fact_and_narrow_with_length() -> None:
         sums = FACTS[name].day_sums(series)
         assert sums is not None
         assert long.by_fact[name].holds(sums.total())
+    pairs = [(short, long)]
+    pairs += [(bootstrap_bands(made(s, 14)), bootstrap_bands(made(s, 42))) for s in (6, 7, 8)]
     widths = [
-        (long.by_fact[n].high - long.by_fact[n].low)
-        / (short.by_fact[n].high - short.by_fact[n].low)
+        (after.by_fact[n].high - after.by_fact[n].low)
+        / (before.by_fact[n].high - before.by_fact[n].low)
+        for before, after in pairs
         for n in ("body_frac", "acf_lr1", "imb_sd", "corr_ln_lv", "acf_ln1")
     ]
     assert np.median(widths) < 0.9

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
-from threadpoolctl import threadpool_limits
 
 from agent_gym.core.errors import DataError
 from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.realism.series import Indices
+from agent_gym.evaluation.realism.threads import one_thread
 from agent_gym.evaluation.realism.windows import (
     Features,
     candle_features,
@@ -79,7 +79,7 @@ def cross_validated(rows: FloatArray, label: Indices, group: Indices) -> float:
             expected=f"at least {FOLDS * GROUP_WINDOWS} of each series",
         )
     score = np.zeros(len(rows))
-    with threadpool_limits(limits=1):  # so few rows are slower on many threads
+    with one_thread():
         _fill_scores(rows, label, group, score)
     return float(roc_auc_score(label, score))
 

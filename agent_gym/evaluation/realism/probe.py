@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
-from threadpoolctl import threadpool_limits
 
 from agent_gym.core.clock import HOUR_NS
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.realism.series import Series
+from agent_gym.evaluation.realism.threads import one_thread
 from agent_gym.markets.bars import Bars
 
 ROUND_TRIP_BP = 10.0
@@ -63,7 +63,7 @@ def probe(learn: Sequence[Bars], test: Sequence[Bars]) -> tuple[ProbeRow, ...]:
         model = HistGradientBoostingRegressor(
             max_iter=80, learning_rate=0.08, max_leaf_nodes=15, min_samples_leaf=200, random_state=0
         )
-        with threadpool_limits(limits=1):  # threads that share a core cost more than they give
+        with one_thread():
             model.fit(past[usable], np.clip(target[usable], -limit, limit))
             expected = model.predict(fresh)
         earned = np.concatenate([next_moves(series, horizon) for series in unseen])

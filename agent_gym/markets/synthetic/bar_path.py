@@ -11,7 +11,6 @@ from agent_gym.markets.synthetic.draws import normal
 
 AT_OPEN, INSIDE, AT_CLOSE = 0, 1, 2
 LARGEST_SCORE, LONGEST_REACH = 4.0, 2.0
-MEAN_ABS_NORMAL = 0.7978845608
 
 
 class Plan(NamedTuple):
@@ -54,16 +53,6 @@ def count_moves(mean: float, most: int, draw: float) -> int:
 
 
 @inlined
-def unit_move(p: Any) -> float:
-    """Return the factor that gives moves a variance of 1."""
-    heavy, least = p.moves_kurtosis, p.moves_least
-    square = 1.0 + 6.0 * heavy + 15.0 * heavy * heavy
-    cross = 2.0 * least * MEAN_ABS_NORMAL * (1.0 + 2.0 * heavy)
-    unit: float = 1.0 / np.sqrt(square + cross + least * least)
-    return unit
-
-
-@inlined
 def move_of(p: Any, z: float) -> float:
     """Return a move from a normal number: not too small, sometimes large."""
     least = p.moves_least if z > 0.0 else -p.moves_least
@@ -88,7 +77,7 @@ def walk_bar(p: Any, base: np.uint64, plan: Plan, slow: float, fast: float) -> P
     start = slow + fast
     shock = correction = end = high = low = 0.0
     high_place = low_place = AT_OPEN
-    keep = p.overshoot_slow_memory ** (1.0 / max(plan.moves, 1))
+    keep = np.exp(p.log_slow_memory / max(plan.moves, 1))
     for i in range(plan.moves):
         z = normal(base, i)
         move = plan.step * move_of(p, z)

@@ -13,7 +13,6 @@ from agent_gym.markets.synthetic.bar_path import (
     Path,
     Plan,
     count_moves,
-    unit_move,
     walk_bar,
 )
 from agent_gym.markets.synthetic.draws import exponential, normal, uniform
@@ -27,6 +26,7 @@ MOVES_NOISE = 16
 MOST_OF_MOVES = 0.75  # the mean number of moves stays below this share of the most there can be
 MOVES_AT_JUMP = 6
 JUMP_CHANCE_CAP, JUMP_POWER = 0.25, -1.0 / 3.0
+LARGEST_FORCE = 5.0
 GAP_CHANCE_CAP = 0.5
 
 
@@ -65,13 +65,18 @@ class Bar(NamedTuple):
 
 @inlined
 def jump_of(p: Any, base: np.uint64, weather: Weather, excited: float) -> float:
-    """Return the size of the bar's jump, mostly 0: a power law, up or down alike."""
+    """Return the size of the bar's jump, mostly 0: a power law whose mean is zero.
+
+    With a skew, falls are rarer and larger than rises.
+    """
     chance = p.jumps_rate_per_min * p.dt_min * np.exp(p.jumps_heat * weather.calm) + excited
     if uniform(base, JUMP) >= min(JUMP_CHANCE_CAP, chance):
         return 0.0
     size: float = p.jumps_scale * weather.sigma * uniform(base, JUMP_SIZE) ** JUMP_POWER
     size = min(p.jumps_cap, size)
-    return -size if uniform(base, JUMP_SIGN) < 0.5 else size
+    falls = uniform(base, JUMP_SIGN) < 0.5 * (1.0 - p.jumps_skew)
+    size *= -1.0 - p.jumps_skew if falls else 1.0 - p.jumps_skew
+    return size
 
 
 @inlined
@@ -105,7 +110,8 @@ def plan_of(
         moves = max(moves, MOVES_AT_JUMP)
         jump_at = min(int(uniform(base, JUMP_PLACE) * moves), moves - 1)
     clock = 0.5 * p.moves_clock_share
-    step = weather.sigma * unit_move(p) * usual**-clock * max(moves, 1) ** (clock - 0.5)
+    scale = (clock - 0.5) * np.log(max(moves, 1)) - clock * np.log(usual)
+    step = weather.sigma * p.unit_move * np.exp(scale)
     home = jump_at < 0 and moves > 1 and uniform(base, HOME) * moves * moves < p.moves_return_share
     return Plan(
         moves,
@@ -193,7 +199,8 @@ def next_bar(
     if jump != 0.0:
         excited += p.jumps_excitation
         lift = 1.0 + (p.jumps_kick_tilt if jump < 0.0 else -p.jumps_kick_tilt)
-        kick = min(p.jumps_kick_cap, kick + p.jumps_kick * lift)
+        force = min(abs(jump) / (p.jumps_scale * weather.sigma), LARGEST_FORCE)
+        kick = min(p.jumps_kick_cap, kick + p.jumps_kick * lift * force**p.jumps_kick_power)
     score = path.shock / weather.sigma
     carried = Walker(log_price + path.end, closed, path.slow, path.fast, score, kick, excited)
     busy = np.log((plan.moves + 0.5) / usual)

@@ -35,8 +35,8 @@ class GeneratorConfig(SourceConfig):
     """Which market is made.
 
     Example:
-        >>> GeneratorConfig(overrides={"start_price": 50.0}).parameters().start_price
-        50.0
+        >>> GeneratorConfig(overrides={"start_price": 500.0}).parameters().start_price
+        500.0
     """
 
     preset: PresetName = "btc-1m"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agent_gym.core.kernels import door, inlined
 from agent_gym.core.types import FloatArray
-from agent_gym.markets.synthetic import draws
+from agent_gym.markets.synthetic import draws, price_kernel
 from agent_gym.markets.synthetic.draws import base_of, normal
 from agent_gym.markets.synthetic.price_kernel import BUSY, CLOSE, HEAT, HIGH, LOW, OPEN
 from agent_gym.markets.synthetic.records import FLOW_RECORD
@@ -114,7 +114,7 @@ def noise_of(
     return total
 
 
-@door(_FILL, parts=(draws,))
+@door(_FILL, parts=(draws, price_kernel))
 def fill_trades(
     keys: NDArray[np.uint64], record: Any, scales: FloatArray, prices: FloatArray, work: FloatArray
 ) -> None:
@@ -125,7 +125,11 @@ def fill_trades(
     for k in range(noise.size):
         noise[k] = scales[SCALE, k] * normal(begin, k) / np.sqrt(1.0 - scales[DECAY, k] ** 2)
     burst, keep = normal(begin, BURST_SLOT), p.trades_burst_memory
+    habit, before = normal(base_of(keys[FLOW_HABITS], -1), 4), 0.0
     for t in range(work.shape[1]):
+        if t % int(p.habit_bars) == 0:
+            fresh = normal(base_of(keys[FLOW_HABITS], t), 4)
+            habit = p.habit_memory * habit + p.habit_noise * fresh
         base = base_of(keys[TRADE_NOISE], t)
         candle = candle_of(p, prices[OPEN, t], prices[HIGH, t], prices[LOW, t], prices[CLOSE, t])
         burst = keep * burst + np.sqrt(1.0 - keep * keep) * normal(base, BURST_SLOT)
@@ -136,12 +140,14 @@ def fill_trades(
             + work[TRADES_SEASON, t]
             + heat * (p.trades_heat + p.trades_heat_square * heat)
             + log_trades(p, candle, prices[HEAT, t], prices[BUSY, t], burst)
+            + (p.trades_echo + p.trades_echo_drift * habit) * before
             + other
         )
         work[NOISE, t] = other
+        before = max(candle.size - prices[HEAT, t], LEAST_SURPRISE)
 
 
-@door(_FILL_MORE, parts=(draws,))
+@door(_FILL_MORE, parts=(draws, price_kernel))
 def fill_sizes(
     keys: NDArray[np.uint64],
     record: Any,
@@ -176,7 +182,7 @@ def fill_sizes(
         work[SIZE, t] = size
 
 
-@door(_FILL_MORE, parts=(draws,))
+@door(_FILL_MORE, parts=(draws, price_kernel))
 def fill_tilt(
     keys: NDArray[np.uint64],
     record: Any,
@@ -190,6 +196,7 @@ def fill_tilt(
     noise = np.zeros(scales.shape[1])
     begin = base_of(keys[FLOW_HABITS], -1)
     of_slope, of_noise = normal(begin, 1), normal(begin, 2)
+    of_lean, of_size = normal(begin, 3), normal(begin, 5)
     keep = np.exp(-1.0 / p.takers_range_tau)
     usual = last = second = third = 0.0
     before = prices[OPEN, 0]
@@ -198,13 +205,17 @@ def fill_tilt(
             base = base_of(keys[FLOW_HABITS], t)
             of_slope = p.habit_memory * of_slope + p.habit_noise * normal(base, 1)
             of_noise = p.habit_memory * of_noise + p.habit_noise * normal(base, 2)
+            of_lean = p.habit_memory * of_lean + p.habit_noise * normal(base, 3)
+            of_size = p.habit_memory * of_size + p.habit_noise * normal(base, 5)
         candle = candle_of(p, prices[OPEN, t], prices[HIGH, t], prices[LOW, t], prices[CLOSE, t])
         size = max(candle.size, LEAST_RANGE)
         rich, odd = work[TRADES, t] - p.trades_level, size - usual
         move = np.log(prices[CLOSE, t] / before) / np.exp(usual + p.level + USUAL_RANGE)
         move = min(max(move, -LARGEST_MOVE), LARGEST_MOVE)
-        scale = p.takers_noise + p.takers_noise_drift * of_noise + p.takers_noise_trades * rich
-        scale += p.takers_noise_size * (work[SIZE, t] - p.sizes_level) + p.takers_noise_range * odd
+        lean = p.takers_noise_trades + p.takers_noise_trades_drift * of_lean
+        scale = p.takers_noise + p.takers_noise_drift * of_noise + lean * rich
+        lean = p.takers_noise_size + p.takers_noise_size_drift * of_size
+        scale += lean * (work[SIZE, t] - p.sizes_level) + p.takers_noise_range * odd
         other = noise_of(noise, scales, base_of(keys[TILT_NOISE], t), 1.0, 0.0, 0.0)
         tilt = np.exp(p.takers_body_drift * of_slope) * tilt_of(p, candle, move, rich, odd)
         tilt += p.takers_level + p.takers_wick * candle.wick + np.exp(scale) * other

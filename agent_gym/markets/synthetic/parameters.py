@@ -16,6 +16,8 @@ from agent_gym.markets.instrument import Instrument
 PresetName = Literal["btc-1m", "btc-1h"]
 PRESETS: tuple[str, ...] = get_args(PresetName)
 
+_LEAST_TICKS = 1000  # a price of few ticks would not move like a market
+
 Positive = Annotated[float, Field(gt=0.0)]
 Natural = Annotated[float, Field(ge=0.0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -105,8 +107,10 @@ class Jumps(Config):
     excitation: Natural = Field(description="rise of the chance a bar after a jump")
     memory_min: Positive
     scale: Natural = Field(description="smallest jump in standard deviations")
-    cap: Positive = Field(description="largest log move of one jump")
+    cap: Positive = Field(description="largest log move of one jump without skew")
+    skew: Share = Field(description="how much larger falls are than rises, and how much rarer")
     kick: Natural = Field(description="rise of the log volatility after a jump")
+    kick_power: Natural = Field(description="how the rise grows with the size of the jump")
     kick_tilt: float = Field(description="how much more a fall lifts it than a rise")
     kick_cap: Natural
 
@@ -134,6 +138,8 @@ class Trades(Config):
     burst_power: float
     burst_noise: Natural
     burst_memory: Share
+    echo: float = Field(description="load on the surprise of the bar before")
+    echo_drift: Natural
     busy: float = Field(description="load on the log number of price moves over the usual one")
     body: float
     body_range: float
@@ -175,7 +181,9 @@ class Takers(Config):
     past_body: tuple[float, float, float]
     noise: float = Field(description="log scale of the noise")
     noise_trades: float
+    noise_trades_drift: Natural
     noise_size: float
+    noise_size_drift: Natural
     noise_range: float
     noise_drift: Natural
     range_tau: Positive = Field(description="bars over which the usual range is taken")
@@ -222,6 +230,14 @@ class Parameters(Config):
     takers: Takers
     spread: Spread
     funding: Funding
+
+    @model_validator(mode="after")
+    def _price_on_the_grid(self) -> Parameters:
+        if self.instrument.tick <= 0.0 or self.instrument.lot <= 0.0:
+            raise ValueError("a generated market needs a tick and a lot")
+        if self.start_price < _LEAST_TICKS * self.instrument.tick:
+            raise ValueError(f"start_price must be at least {_LEAST_TICKS} ticks")
+        return self
 
 
 @cache

@@ -72,16 +72,19 @@ def response_of(p: Any, score: float, lever: float) -> float:
     parts=(draws,),
 )
 def stirred(
-    level: FloatArray, parts: FloatArray, base: np.uint64, lever: float, answer: float
+    level: FloatArray, parts: FloatArray, base: np.uint64, rest: float, answer: float
 ) -> float:
-    """Move every part of the log volatility on by a bar, in place, and return their sum."""
+    """Move every part of the log volatility on by a bar, in place, and return their sum.
+
+    The fast parts take ``answer`` from the last return and ``rest`` of their own news.
+    """
     total = 0.0
     for k in range(level.size):
         news = parts[GAUSS, k] * normal(base, k)
         if parts[SHOT, k] > 0.0:
             news += parts[SHOT, k] * shot_of(uniform(base, SHOT_SLOT + k), parts[CHANCE, k])
         if parts[RESPONDS, k] > 0.0:
-            news = news * np.sqrt(1.0 - lever * lever) + answer
+            news = rest * news + answer
         level[k] = parts[DECAY, k] * level[k] + parts[SCALE, k] * news
         total += level[k]
     return total
@@ -139,7 +142,8 @@ def walk(
         lever = p.volatility_leverage + p.volatility_leverage_drift * habit.leverage
         lever = min(max(lever, -LARGEST_LEVER), LARGEST_LEVER)
         answer = response_of(p, walker.score, lever)
-        calm = stirred(level, parts, base_of(keys[VOLATILITY], t), lever, answer)
+        rest = np.sqrt(1.0 - lever * lever)
+        calm = stirred(level, parts, base_of(keys[VOLATILITY], t), rest, answer)
         calm += inputs[SEASON, t] + inputs[OFFSET, t]
         kick, excited = fade * walker.kick, fade * walker.excited
         sigma = np.exp(p.level + calm + kick)

@@ -31,6 +31,8 @@ CLOCK = (
     "tick",
     "per_unit",
     "level",
+    "unit_move",
+    "log_slow_memory",
 )
 
 

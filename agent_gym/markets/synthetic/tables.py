@@ -14,12 +14,13 @@ from agent_gym.markets.synthetic import price_kernel as price
 from agent_gym.markets.synthetic.activity import Segments, offsets
 from agent_gym.markets.synthetic.config import GeneratorConfig
 from agent_gym.markets.synthetic.habits import EVERY_MIN
-from agent_gym.markets.synthetic.parameters import Parameters, Season, Volatility
+from agent_gym.markets.synthetic.parameters import Moves, Parameters, Season, Volatility
 from agent_gym.markets.synthetic.records import FLOW_DTYPE, PRICE_DTYPE, fill
 
 PRICE_STREAMS = ("volatility", "path", "events", "habits", "funding", "quotes")
 FLOW_STREAMS = ("trades", "sizes", "takers", "flow_habits")
 FUNDING_NS = 8 * HOUR_NS
+_NO_MEMORY = 1e-12
 
 Times = NDArray[np.int64]
 
@@ -116,7 +117,17 @@ def _clock(parameters: Parameters, dt_min: float, *, carry: bool = False) -> dic
         "tick": parameters.instrument.tick,
         "per_unit": float(round(1.0 / parameters.instrument.tick)),
         "level": parameters.volatility.level,
+        "unit_move": unit_move(parameters.moves),
+        "log_slow_memory": float(np.log(max(parameters.overshoot.slow_memory, _NO_MEMORY))),
     }
+
+
+def unit_move(moves: Moves) -> float:
+    """Return the factor that gives moves ``z (1 + k z^2) + least sign(z)`` a variance of 1."""
+    heavy, least = moves.kurtosis, moves.least
+    square = 1.0 + 6.0 * heavy + 15.0 * heavy**2
+    cross = 2.0 * least * np.sqrt(2.0 / np.pi) * (1.0 + 2.0 * heavy)
+    return float(1.0 / np.sqrt(square + cross + least**2))
 
 
 def _keys(seeds: Seeds, names: tuple[str, ...]) -> NDArray[np.uint64]:

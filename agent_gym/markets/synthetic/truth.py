@@ -70,21 +70,25 @@ def name_regimes(
     can be traded on before its segment has ended.
     """
     starts = np.flatnonzero(segments.elapsed == 0)
-    moved = np.add.reduceat(shock, starts)
-    expected = np.add.reduceat(sigma**2, starts)
     activity = segments.activity[starts]
-    score = moved / np.sqrt(expected)
-    before = np.zeros_like(score)
-    for back in range(starts.size):
-        first = max(0, back - _SEGMENTS_BEFORE)
-        if back > 0:
-            before[back] = moved[first:back].sum() / np.sqrt(expected[first:back].sum())
     if planned:
-        score = before = segments.direction[starts].astype(np.float64)
-        before = -score  # accumulation comes before a rise
-    names = _names(activity, score, before)
+        way = segments.direction[starts].astype(np.float64)
+        names = _names(activity, way, -way)  # what is accumulated will rise
+    else:
+        moved = np.add.reduceat(shock, starts)
+        expected = np.add.reduceat(sigma**2, starts)
+        names = _names(activity, moved / np.sqrt(expected), _score_before(moved, expected))
     lengths = np.diff(np.append(starts, shock.size))
     return np.repeat(names, lengths).astype(np.int8)
+
+
+def _score_before(moved: FloatArray, expected: FloatArray) -> FloatArray:
+    """Return the move of the few segments before each one, in standard deviations."""
+    before = np.zeros_like(moved)
+    for place in range(1, moved.size):
+        last = slice(max(0, place - _SEGMENTS_BEFORE), place)
+        before[place] = moved[last].sum() / np.sqrt(expected[last].sum())
+    return before
 
 
 def _names(activity: NDArray[np.int8], score: FloatArray, before: FloatArray) -> NDArray[np.int64]:

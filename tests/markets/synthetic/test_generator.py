@@ -122,9 +122,9 @@ def test_truth_names_every_bar() -> None:
 
 
 def test_start_and_price_are_as_asked() -> None:
-    market = make(start_ns=12 * HOUR_NS, overrides={"start_price": 100.0}, n_bars=10)
+    market = make(start_ns=12 * HOUR_NS, overrides={"start_price": 200.0}, n_bars=10)
     assert market.bars.ts[0] == 12 * HOUR_NS
-    assert 99.0 < market.bars.open[0] < 101.0
+    assert 199.0 < market.bars.open[0] < 201.0
 
 
 def test_a_start_between_bars_is_refused() -> None:
@@ -136,6 +136,11 @@ def test_a_start_between_bars_is_refused() -> None:
 def test_an_unknown_override_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="no parameter is named"):
         make(overrides={name: 1.0})
+
+
+def test_a_price_of_few_ticks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="at least 1000 ticks"):
+        make(overrides={"start_price": 5.0})
 
 
 def test_a_wrong_override_is_refused_with_its_name() -> None:
