@@ -11,7 +11,7 @@ from agent_gym.core.types import Agent, Decision, EpisodeStart, Observation, Rol
 
 
 class Independent:
-    """Implements Team with one agent a role; the agents do not know of each other.
+    """Implements SeparateTeam with one agent a role; the agents do not know of each other.
 
     Example:
         >>> from agent_gym.agents.rules.baselines import FlatConfig, flat
@@ -22,42 +22,33 @@ class Independent:
     def __init__(self, agents: Mapping[Role, Agent]) -> None:
         if not agents:
             raise AgentError("a team needs at least one agent", found=0)
-        self._agents = dict(agents)
-        self._only = next(iter(self._agents)) if len(self._agents) == 1 else None
-        self._solo = next(iter(self._agents.values()))
+        self.agents: Mapping[Role, Agent] = dict(agents)
 
     @property
     def names(self) -> Mapping[Role, str]:
         """Return the agent behind each role."""
-        return {role: agent.name for role, agent in self._agents.items()}
+        return {role: agent.name for role, agent in self.agents.items()}
 
     def reset(self, starts: Mapping[Role, EpisodeStart]) -> None:
         """Begin an episode; every role of the world must have its agent, and no agent is spare."""
-        if starts.keys() != self._agents.keys():
+        if starts.keys() != self.agents.keys():
             raise AgentError(
                 "the team does not fit the roles of this world",
-                found=", ".join(sorted(self._agents)),
+                found=", ".join(sorted(self.agents)),
                 expected=", ".join(sorted(starts)),
                 remedy="Name one agent for each role",
             )
         for role, start in starts.items():
-            self._agents[role].reset(start)
+            self.agents[role].reset(start)
 
     def act(self, obs: Mapping[Role, Observation]) -> Mapping[Role, Decision]:
         """Ask every agent that sees something."""
-        only = self._only
-        if only is not None:  # a comprehension costs as much as a whole rule
-            return {only: self._solo.act(obs[only])}
-        agents = self._agents
+        agents = self.agents
         return {role: agents[role].act(seen) for role, seen in obs.items()}
 
     def observe(self, steps: Mapping[Role, Step]) -> None:
         """Tell every agent its own step."""
-        only = self._only
-        if only is not None:
-            self._solo.observe(steps[only])
-            return
-        agents = self._agents
+        agents = self.agents
         for role, step in steps.items():
             agents[role].observe(step)
 

@@ -1,7 +1,8 @@
 """The words every room speaks: who decides, what happened, what it meant.
 
-The records that are made once a step (Observation, Decision, Outcome, Step) are slotted but not
-frozen, because freezing costs more than a whole step of the venue; treat them as values.
+The records that are made once a step (Observation, Decision, Outcome, Step) are frozen structs:
+they are made in C, four times as fast as a dataclass, and the garbage collector leaves them alone
+(they hold no way back to themselves).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NewType, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from agent_gym.core.seeds import Seeds
@@ -22,8 +24,7 @@ Action: TypeAlias = int | float | FloatArray
 Signals: TypeAlias = Mapping[str, float]
 
 
-@dataclass(slots=True)
-class Observation:
+class Observation(Struct, frozen=True, gc=False):
     """What one role sees at one moment; text is the same view in words."""
 
     ts: Nanos
@@ -32,8 +33,7 @@ class Observation:
     text: str | None = None
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(Struct, frozen=True, gc=False):
     """An action and what the agent can say about it."""
 
     action: Action
@@ -41,8 +41,7 @@ class Decision:
     rationale: str | None = None
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True, gc=False):
     """What the world gave back to one role."""
 
     observation: Observation
@@ -52,8 +51,7 @@ class Outcome:
     info: Mapping[str, Any] | None = None
 
 
-@dataclass(slots=True)
-class Step:
+class Step(Struct, frozen=True, gc=False):
     """One row of a trajectory: one role, one decision, one outcome."""
 
     episode: str
@@ -93,12 +91,16 @@ class ActionSpec:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeStart:
-    """All an agent may know before the first observation."""
+    """All an agent may know before the first observation.
+
+    ``period_ns`` is the time from one observation to the next; None where a world keeps no pace.
+    """
 
     role: Role
     feature_names: tuple[str, ...]
     actions: ActionSpec
     seeds: Seeds
+    period_ns: Nanos | None = None
 
     def column(self, name: str) -> int:
         """Return where a named feature stands in an observation."""
@@ -142,6 +144,14 @@ class Team(Protocol):
     def observe(self, steps: Mapping[Role, Step]) -> None: ...
 
 
+@runtime_checkable
+class SeparateTeam(Team, Protocol):
+    """A team whose members decide apart; the loop may ask a member itself."""
+
+    @property
+    def agents(self) -> Mapping[Role, Agent]: ...
+
+
 class World(Protocol):
     """A market place with one or more roles; a single agent is a world with one role."""
 
@@ -150,6 +160,13 @@ class World(Protocol):
     def start(self, role: Role, seeds: Seeds) -> EpisodeStart: ...
     def reset(self, seeds: Seeds) -> Mapping[Role, Observation]: ...
     def step(self, actions: Mapping[Role, Action]) -> Mapping[Role, Outcome]: ...
+
+
+@runtime_checkable
+class SoloWorld(World, Protocol):
+    """A world that can be stepped without naming the role, while it has only one."""
+
+    def advance(self, action: Action) -> Outcome: ...
 
 
 class Sink(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ class MarketWorldConfig(MarketConfig):
 
 
 class MarketWorld:
-    """Implements World on the compiled lanes; the step-by-step door.
+    """Implements SoloWorld on the compiled lanes; the step-by-step door.
 
     An observation holds the bar (open, high, low, close, volume), the causal features and the
     account, all as float64 and in the order of ``EpisodeStart.feature_names``.
@@ -56,13 +57,14 @@ class MarketWorld:
         self._terminated, self._truncated = lanes.terminated_slots, lanes.truncated_slots
         self._kernel_step, self._address = lanes.kernel_step, lanes.address
         self._rows = [lanes.obs[i] for i in range(len(self.roles))]
+        self._row = self._rows[0]
         self._n = len(self.roles)
-        self._t = self._last = 0
+        self._t = self._last = self._solo_last = 0
         self._lane_of = {role: i for i, role in enumerate(self.roles)}
 
     def start(self, role: Role, seeds: Seeds) -> EpisodeStart:
         """Describe the role before the episode."""
-        return EpisodeStart(role, self._names, self._spec, seeds)
+        return EpisodeStart(role, self._names, self._spec, seeds, self.stage.period_ns)
 
     def reset(self, seeds: Seeds) -> Mapping[Role, Observation]:
         """Open the accounts at the start of a window."""
@@ -73,6 +75,7 @@ class MarketWorld:
         self.lanes.restart()
         self._t = int(self.lanes.state["t"][0])
         self._last = int(self.lanes.state["end"][0])
+        self._solo_last = self._last if self._n == 1 else 0
         ts = self._times[self._t]
         return {
             role: Observation(ts, row.copy())
@@ -82,20 +85,40 @@ class MarketWorld:
     def step(self, actions: Mapping[Role, Action]) -> Mapping[Role, Outcome]:
         """Let every role that acts trade through the next bar."""
         if self._t >= self._last:
-            raise VenueError(
-                "the episode is over", where=f"bar {self._t}", remedy="Call reset() for a new one"
-            )
+            self._refuse_step()
         lane_of = self._lane_of
         for role, action in actions.items():
             self._action[lane_of[role]] = action if self._discrete else self._clip(action)
-        events = self._kernel_step(self._address, 0, self._n)
+        if self._kernel_step(self._address, 0, self._n) >= INVALID:
+            self.lanes.refuse()
+        self._t += 1
+        ts = self._times[self._t]
+        return {role: self._outcome(lane_of[role], ts) for role in actions}
+
+    def advance(self, action: Action) -> Outcome:
+        """Do the same for a world of one role, with as little Python as can be."""
+        t = self._t + 1
+        if t > self._solo_last:
+            self._refuse_step()
+        self._action[0] = action if self._discrete else self._clip(action)
+        events = self._kernel_step(self._address, 0, 1)
         if events >= INVALID:
             self.lanes.refuse()
-        self._t = t = self._t + 1
-        ts = self._times[t]
-        if events or self._n > 1:
-            return {role: self._outcome(lane_of[role], ts) for role in actions}
-        return {self.roles[0]: Outcome(Observation(ts, self._rows[0].copy()), self._reward[0])}
+        self._t = t
+        if events:
+            return self._outcome(0, self._times[t])
+        return Outcome(Observation(self._times[t], self._row.copy()), self._reward[0])
+
+    def _refuse_step(self) -> NoReturn:
+        if self._t < self._last:
+            raise VenueError(
+                "this world has several roles, so an action needs a role",
+                found=self._n,
+                remedy="Call step() with one action for each role",
+            )
+        raise VenueError(
+            "the episode is over", where=f"bar {self._t}", remedy="Call reset() for a new one"
+        )
 
     def _outcome(self, lane: int, ts: Nanos) -> Outcome:
         return Outcome(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,8 +14,9 @@ from agent_gym.core.types import Decision, FloatArray, Signals, Step
 
 SCHEMA_VERSION = 1
 NAMED = ("episode", "role", "agent")
-FIELDS = 4  # of a step, in one flat list: t, ts, action, reward
-ACTION = 2
+ROW = np.dtype([("t", "<i8"), ("ts", "<i8"), ("action", "<f8"), ("reward", "<f8")])
+ROW_BYTES = ROW.itemsize
+_pack = struct.Struct("<qqdd").pack_into
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 _SIGNALS = pa.map_(pa.string(), pa.float64())
@@ -48,11 +50,11 @@ def step_schema(action: Any = None, observation_width: int | None = None) -> Any
 class StepEncoder:
     """Turns steps into Arrow batches that share one schema.
 
-    A step is taken apart as it comes and not kept: keeping some thousand records alive costs more,
-    in cache misses and garbage collection, than reading their fields. The first step decides
-    whether an action is a number or a vector, and how many features an observation has; a later
-    one that differs is an error. Names become codes that are given out in order of appearance, so
-    equal runs have equal bytes.
+    A step is packed into a row of bytes as it comes and not kept: keeping some thousand records
+    alive costs more, in cache misses, than reading their fields. The first step decides whether an
+    action is a number or a vector, and how many features an observation has; a later one that
+    differs is an error. Names become codes that are given out in order of appearance, so equal
+    runs have equal bytes.
 
     Args:
         on_block: Takes each finished batch.
@@ -64,63 +66,73 @@ class StepEncoder:
         self, on_block: Callable[[Any], None], block_steps: int, *, observations: bool = False
     ) -> None:
         self._on_block = on_block
-        self._room = block_steps * FIELDS
-        self._flat: list[Any] = []
+        self._rows = bytearray(block_steps * ROW_BYTES)
+        self._room, self._used = len(self._rows), 0
         self._runs: list[tuple[int, str, str, str]] = []
         self._ends: list[tuple[int, bool, bool]] = []
         self._said: list[tuple[int, Decision]] = []
         self._features: list[FloatArray] | None = [] if observations else None
+        self._vectors: list[Any] | None = None
         self._episode = self._role = self._agent = ""
         self._codes: dict[str, dict[str, int]] = {name: {} for name in NAMED}
         self.schema: Any = None
 
     def write(self, step: Step) -> None:
         """Take one step."""
-        decision, after, flat = step.decision, step.after, self._flat
+        decision, after, used = step.decision, step.after, self._used
         if (
             step.episode is not self._episode
             or step.role is not self._role
             or step.agent is not self._agent
-            or not flat
+            or not used
         ):
-            self._episode, self._role, self._agent = step.episode, step.role, step.agent
-            self._runs.append((len(flat) // FIELDS, step.episode, step.role, step.agent))
+            self._begin_run(step)
         if decision.signals is not None or decision.rationale is not None:
-            self._said.append((len(flat) // FIELDS, decision))
+            self._said.append((used // ROW_BYTES, decision))
         if self._features is not None:
             self._features.append(step.before.features)
         if after.terminated or after.truncated:
-            self._ends.append((len(flat) // FIELDS, after.terminated, after.truncated))
-        flat += step.t, step.before.ts, decision.action, after.reward
-        if len(flat) >= self._room:
+            self._ends.append((used // ROW_BYTES, after.terminated, after.truncated))
+        action = decision.action
+        if self._vectors is not None:
+            self._vectors.append(action)
+            action = 0.0
+        try:
+            _pack(self._rows, used, step.t, step.before.ts, action, after.reward)
+        except struct.error as error:
+            raise _misfit(f"episode {step.episode}, step {step.t}", error) from error
+        self._used = used = used + ROW_BYTES
+        if used == self._room:
             self.flush()
 
     def flush(self) -> None:
         """Hand on what has been taken since the last batch."""
-        if not self._flat:
+        if not self._used:
             return
-        flat, runs = self._flat, self._runs
+        rows, runs = np.frombuffer(self._rows, ROW, self._used // ROW_BYTES), self._runs
         try:
-            batch = self._encode(flat, runs)
-        except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
-            raise StoreError(
-                "a step does not fit the columns of the store",
-                where=f"episode {runs[0][1]}, steps {flat[0]} to {flat[-FIELDS]}",
-                found=str(error),
-                expected="numbers, and one kind of action and observation throughout",
-            ) from error
+            batch = self._encode(rows, runs)
+        except (TypeError, ValueError, pa.ArrowException) as error:
+            place = f"episode {runs[0][1]}, steps {rows['t'][0]} to {rows['t'][-1]}"
+            raise _misfit(place, error) from error
         finally:
-            self._flat, self._runs, self._ends, self._said = [], [], [], []
+            self._used, self._runs, self._ends, self._said = 0, [], [], []
             self._features = None if self._features is None else []
+            self._vectors = None if self._vectors is None else []
         self._on_block(batch)
 
-    def _encode(self, flat: list[Any], runs: list[tuple[int, str, str, str]]) -> Any:
-        features = self._features
-        if self.schema is None:
-            vector = np.ndim(flat[ACTION]) > 0
-            width = None if features is None else features[0].size
+    def _begin_run(self, step: Step) -> None:
+        """Note that from here on the names are those of this step; the first step says more."""
+        if self.schema is None and not self._used:
+            vector = np.ndim(step.decision.action) > 0
+            self._vectors = [] if vector else None
+            width = None if self._features is None else step.before.features.size
             self.schema = step_schema(pa.list_(pa.float64()) if vector else None, width)
-        n = len(flat) // FIELDS
+        self._episode, self._role, self._agent = step.episode, step.role, step.agent
+        self._runs.append((self._used // ROW_BYTES, step.episode, step.role, step.agent))
+
+    def _encode(self, rows: Any, runs: list[tuple[int, str, str, str]]) -> Any:
+        n = len(rows)
         lasts = np.zeros((2, n), dtype=np.bool_)
         for row, *flags in self._ends:
             lasts[:, row] = flags
@@ -133,19 +145,19 @@ class StepEncoder:
         rationales = [(row, made.rationale) for row, made in self._said]
         columns = [
             episode,
-            pa.array(np.fromiter(flat[0::FIELDS], np.int64, n)),
-            pa.array(np.fromiter(flat[1::FIELDS], np.int64, n)),
+            _column(rows, "t"),
+            _column(rows, "ts"),
             role,
             agent,
-            self._actions(flat[ACTION::FIELDS]),
-            pa.array(_floats(flat[3::FIELDS])),
+            _column(rows, "action") if self._vectors is None else _actions(self._vectors),
+            _column(rows, "reward"),
             pa.array(lasts[0]),
             pa.array(lasts[1]),
             _spread(n, signals, _SIGNALS),
             _spread(n, rationales, pa.string()),
         ]
-        if features is not None:
-            columns.append(self._observations(features))
+        if self._features is not None:
+            columns.append(self._observations(self._features))
         return pa.record_batch(columns, schema=self.schema)
 
     def _names(self, column: str, values: list[Any], lengths: Any) -> Any:
@@ -154,15 +166,6 @@ class StepEncoder:
             codes.setdefault(value, len(codes))
         indices = np.repeat(np.array([codes[value] for value in values], dtype=np.int32), lengths)
         return pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(list(codes), pa.string()))
-
-    def _actions(self, actions: list[Any]) -> Any:
-        if self.schema.field("action").type == pa.float64():
-            return pa.array(_floats(actions))
-        vectors = [np.asarray(action, dtype=np.float64) for action in actions]
-        if any(vector.ndim != 1 for vector in vectors):
-            raise ValueError("an action that is not a flat vector, among vectors")
-        ends = np.cumsum([0, *(vector.size for vector in vectors)], dtype=np.int32)
-        return pa.ListArray.from_arrays(pa.array(ends), pa.array(np.concatenate(vectors)))
 
     def _observations(self, features: list[FloatArray]) -> Any:
         width = self.schema.field("observation").type.list_size
@@ -189,11 +192,25 @@ def to_numpy(table: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
     return columns
 
 
-def _floats(values: list[Any]) -> FloatArray:
-    column = np.fromiter(values, np.float64, len(values))
-    if np.isnan(column).any() and None in values:  # numpy takes None for NaN
-        raise TypeError("None among numbers")
-    return column
+def _misfit(place: str, error: Exception) -> StoreError:
+    return StoreError(
+        "a step does not fit the columns of the store",
+        where=place,
+        found=str(error),
+        expected="numbers, and one kind of action and observation throughout",
+    )
+
+
+def _column(rows: Any, name: str) -> Any:
+    return pa.array(np.ascontiguousarray(rows[name]))
+
+
+def _actions(actions: list[Any]) -> Any:
+    vectors = [np.asarray(action, dtype=np.float64) for action in actions]
+    if any(vector.ndim != 1 for vector in vectors):
+        raise ValueError("an action that is not a flat vector, among vectors")
+    ends = np.cumsum([0, *(vector.size for vector in vectors)], dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(np.concatenate(vectors)))
 
 
 def _pairs(signals: Signals | None) -> list[tuple[str, float]] | None:

@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from rollout_samples import Dice, Walk, WalkConfig
 
 from agent_gym.core.errors import AgentError, VenueError
@@ -66,15 +67,15 @@ class Spoilt(Walk):
         seen = super()._see()
         if self.fault == "shared":
             self.shared[:] = seen.features
-            seen.features = self.shared
+            seen = replace(seen, features=self.shared)
         if self.fault == "nan" and self._t == 7:
             seen.features[1] = np.nan
         if self.fault == "float32":
-            seen.features = seen.features.astype(np.float32)
+            seen = replace(seen, features=seen.features.astype(np.float32))
         if self.fault == "time":
-            seen.ts = Nanos(-self._t)
+            seen = replace(seen, ts=Nanos(-self._t))
         if self.fault == "mask":
-            seen.legal = np.zeros(3, dtype=bool)
+            seen = replace(seen, legal=np.zeros(3, dtype=bool))
         return seen
 
 
