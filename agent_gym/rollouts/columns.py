@@ -87,20 +87,19 @@ class StepEncoder:
             or not used
         ):
             self._begin_run(step)
-        if decision.signals is not None or decision.rationale is not None:
-            self._said.append((used // ROW_BYTES, decision))
-        if self._features is not None:
-            self._features.append(step.before.features)
-        if after.terminated or after.truncated:
-            self._ends.append((used // ROW_BYTES, after.terminated, after.truncated))
-        action = decision.action
-        if self._vectors is not None:
-            self._vectors.append(action)
-            action = 0.0
+        action = decision.action if self._vectors is None else 0.0
         try:
             _pack(self._rows, used, step.t, step.before.ts, action, after.reward)
-        except struct.error as error:
+        except struct.error as error:  # nothing of the step has been kept yet
             raise _misfit(f"episode {step.episode}, step {step.t}", error) from error
+        if self._vectors is not None:
+            self._vectors.append(decision.action)
+        if self._features is not None:
+            self._features.append(step.before.features)
+        if decision.signals is not None or decision.rationale is not None:
+            self._said.append((used // ROW_BYTES, decision))
+        if after.terminated or after.truncated:
+            self._ends.append((used // ROW_BYTES, after.terminated, after.truncated))
         self._used = used = used + ROW_BYTES
         if used == self._room:
             self.flush()

@@ -8,26 +8,29 @@ of the jobs and do not depend on the number of workers.
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
 from typing import Any, Literal, TypeAlias
 
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import to_json
+from agent_gym.rollouts.hands import Worker, undisturbed
 from agent_gym.rollouts.jobs import Job, pack
 from agent_gym.rollouts.play import Failure, Status
-from agent_gym.rollouts.worker import serve
 
 LOOK_AROUND_S = 0.5
-ENDING_S = 0.1  # a process that ends by itself is given this long to leave its exit code
+START_TIMEOUT_S = 120.0
+START_ATTEMPTS = 3  # failed starts in a row, after which the jobs that wait are given up
+
+SLOW_JOB = "Raise timeout_s, or see what the job waits for"
+SLOW_START = "Raise start_timeout_s, or see what the modules do when they are imported"
+FAILED_IMPORT = "See that the modules of imports can be imported in a new process"
+TOO_MANY = "Use fewer workers, or end other processes"
+OUT_OF_MEMORY = "If the machine ran out of memory, use fewer workers or smaller jobs"
+CRASH = "Run the job alone, with job.run(), and see what ends the process"
 
 Progress: TypeAlias = Callable[[int, int, dict[str, Any]], None]
 
@@ -45,11 +48,13 @@ class LocalExecutor:
 
     Args:
         workers: Processes at a time.
-        timeout_s: Wall time a job may take, imports on its first call included; then its process
-            is killed and its row says ``timeout``.
+        timeout_s: Wall time a job may take, from when a worker gets it; the import of the job's own
+            module is included. Then its process is killed and its row says ``timeout``.
+        start_timeout_s: Wall time a new process may take before it is ready for a job: the start of
+            Python and the modules of ``imports``.
         imports: Modules that each worker imports first, for worlds and agents that are registered
             in a module of the user's and not announced by an entry point.
-        clock: Measures the time limit.
+        clock: Measures the time limits.
     """
 
     def __init__(
@@ -57,13 +62,18 @@ class LocalExecutor:
         workers: int,
         *,
         timeout_s: float | None = None,
+        start_timeout_s: float = START_TIMEOUT_S,
         imports: tuple[str, ...] = (),
         clock: Clock | None = None,
     ) -> None:
         if workers < 1:
             raise ConfigError("an executor needs at least one worker", found=workers)
+        for name, limit in (("timeout_s", timeout_s), ("start_timeout_s", start_timeout_s)):
+            if limit is not None and not limit > 0:
+                raise ConfigError("a time limit is more than 0 s", where=name, found=limit)
         self._size = workers
         self._timeout_s = timeout_s
+        self._start_timeout_s = start_timeout_s
         self._imports = imports
         self._clock = clock or SystemClock()
 
@@ -71,37 +81,48 @@ class LocalExecutor:
         """Do all jobs and return a row for each, whatever happens to it.
 
         On Ctrl-C the workers are killed and the batch is partial: what was done is kept, a job
-        that was under way is ``interrupted``, the others are ``cancelled``.
+        that was under way is ``interrupted``, the others are ``cancelled``; a second Ctrl-C changes
+        nothing about that.
+
+        A process that does not start is tried again. After three failed starts in a row the jobs
+        that wait are given up: their rows say why, and what was done is kept.
+
+        Raises:
+            ConfigError: No worker could ever start, because of the caller's modules or script.
         """
         board = _Board(jobs, progress)
-        workers = [_Worker() for _ in range(min(self._size, len(jobs)))]
+        workers = [Worker() for _ in range(min(self._size, len(jobs)))]
         try:
             while board.done < len(jobs):
                 for worker in workers:
                     self._employ(worker, board)
                 self._listen(workers, board)
         except KeyboardInterrupt:
-            for worker in workers:
-                if worker.job is not None:
-                    board.lose(worker.job, "interrupted", None)
+            with undisturbed():
+                board.interrupt(worker.job for worker in workers)
+                _kill(workers)
+                return board.batch()
         finally:
-            for worker in workers:
-                worker.kill()
+            with undisturbed():
+                _kill(workers)
         return board.batch()
 
-    def _employ(self, worker: _Worker, board: _Board) -> None:
+    def _employ(self, worker: Worker, board: _Board) -> None:
         """Give a job to a worker that has none; start its process first if need be."""
         if worker.job is not None or not board.waiting:
             return
+        now = self._clock.monotonic_s()
         if worker.pipe is None:
-            worker.start(self._imports)
-        if worker.ready:
+            worker.deadline_s = now + self._start_timeout_s
+            problem = worker.start(self._imports)
+            if problem is not None:
+                self._failed_start(board, "crashed", process_lost(problem, TOO_MANY))
+        elif worker.ready:
             index = board.waiting.popleft()
-            limit = self._timeout_s
-            worker.deadline_s = None if limit is None else self._clock.monotonic_s() + limit
+            worker.deadline_s = None if self._timeout_s is None else now + self._timeout_s
             worker.give(index, board.messages[index])
 
-    def _listen(self, workers: list[_Worker], board: _Board) -> None:
+    def _listen(self, workers: list[Worker], board: _Board) -> None:
         """Wait until a worker speaks, dies or is late, and note what that means for its job."""
         pipes = [worker.pipe for worker in workers if worker.pipe is not None]
         now = self._clock.monotonic_s()
@@ -111,36 +132,72 @@ class LocalExecutor:
         for worker in workers:
             if worker.pipe is not None and (worker.pipe in spoken or not worker.is_alive()):
                 self._hear(worker, board)
-            elif worker.job is not None and worker.is_late(now):
-                board.lose(worker.job, "timeout", _failure(f"no end within {self._timeout_s} s"))
-                worker.kill()
+            elif worker.is_late(now):
+                self._end_late(worker, board)
 
-    def _hear(self, worker: _Worker, board: _Board) -> None:
+    def _hear(self, worker: Worker, board: _Board) -> None:
         message, index = worker.hear(), worker.job
         if message is None:
-            started, ending = worker.ready, worker.kill()
-            if index is not None:
-                board.lose(index, "crashed", _failure(ending))
-            elif not started:
-                raise ConfigError(
-                    "a worker process could not start",
-                    found=ending,
-                    remedy='Scripts need: if __name__ == "__main__"',
-                )
+            self._end_dead(worker, board)
+        elif "leads" in message:
+            worker.leads = True
         elif index is None:
-            if not message["ready"]:
-                raise ConfigError(
-                    "a worker could not import its modules",
-                    where=", ".join(self._imports),
-                    found=message["error"]["what"],
-                )
-            worker.ready = True
+            self._hear_start(worker, board, message)
         else:
-            worker.job = worker.deadline_s = None
             if "row" in message:
                 board.note(index, message["row"])
             else:
                 board.lose(index, message["status"], message["error"])
+            worker.job = worker.deadline_s = None
+
+    def _hear_start(self, worker: Worker, board: _Board, message: dict[str, Any]) -> None:
+        """Note that a worker has imported its modules, or what was wrong with them."""
+        if message["ready"]:
+            worker.ready, worker.deadline_s = True, None
+            board.failed_starts, board.ever_started = 0, True
+            return
+        worker.kill()
+        if not board.ever_started and not board.done:
+            raise ConfigError(
+                "a worker could not import its modules",
+                where=", ".join(self._imports),
+                found=message["error"]["what"],
+                remedy=FAILED_IMPORT,
+            )
+        self._failed_start(board, "error", {"remedy": FAILED_IMPORT} | message["error"])
+
+    def _end_late(self, worker: Worker, board: _Board) -> None:
+        index, limit = worker.job, self._timeout_s
+        worker.kill()
+        if index is not None:
+            board.lose(index, "timeout", process_lost(f"no end within {limit} s", SLOW_JOB))
+            return
+        what = f"a worker was not ready within {self._start_timeout_s} s"
+        self._failed_start(board, "timeout", process_lost(what, SLOW_START))
+
+    def _end_dead(self, worker: Worker, board: _Board) -> None:
+        index, was_ready, was_serving = worker.job, worker.ready, worker.leads
+        ending = worker.kill()
+        if index is not None:
+            board.lose(index, "crashed", process_lost(ending, _advice(ending)))
+        elif was_ready:
+            return  # it died between two jobs: there will be a new one
+        elif was_serving or "signal" in ending or board.ever_started or board.done:
+            what = f"a worker ended before it was ready: {ending}"
+            self._failed_start(board, "crashed", process_lost(what, _advice(ending)))
+        else:
+            raise ConfigError(
+                "a worker process could not start",
+                found=ending,
+                remedy='Scripts need: if __name__ == "__main__"',
+            )
+
+    def _failed_start(self, board: _Board, status: Status, failure: Failure) -> None:
+        """Try again a few times; then every job that waits gets its row."""
+        board.failed_starts += 1
+        if board.failed_starts >= START_ATTEMPTS:
+            while board.waiting:
+                board.lose(board.waiting.popleft(), status, failure)
 
 
 class _Board:
@@ -149,6 +206,8 @@ class _Board:
     def __init__(self, jobs: Sequence[Job], progress: Progress | None) -> None:
         self._jobs = list(jobs)
         self._progress = progress
+        self.failed_starts = 0
+        self.ever_started = False
         self.messages = [to_json(pack(job)).encode() for job in self._jobs]
         self.waiting = deque(range(len(self._jobs)))
         self._rows: dict[int, dict[str, Any]] = {}
@@ -165,6 +224,12 @@ class _Board:
     def lose(self, index: int, status: Status, failure: Failure | None) -> None:
         self.note(index, self._jobs[index].lost(status, failure))
 
+    def interrupt(self, under_way: Iterable[int | None]) -> None:
+        """Note which jobs were cut short, without telling anybody: it is time to go."""
+        for index in under_way:
+            if index is not None and index not in self._rows:
+                self._rows[index] = self._jobs[index].lost("interrupted", None)
+
     def batch(self) -> Batch:
         whole = self.done == len(self._jobs) and all(
             row.get("status") != "interrupted" for row in self._rows.values()
@@ -176,64 +241,15 @@ class _Board:
         return Batch(rows, "complete" if whole else "partial")
 
 
-@dataclass(slots=True)
-class _Worker:
-    """One process and what it is doing."""
-
-    pipe: Connection[bytes, bytes] | None = None
-    ready: bool = False
-    job: int | None = None
-    deadline_s: float | None = None
-    _process: Any = field(default=None, repr=False)
-
-    def start(self, imports: tuple[str, ...]) -> None:
-        context = get_context("spawn")
-        ours, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, imports), daemon=True)
-        self.pipe, self.ready, self.job, self.deadline_s = ours, False, None, None
-        self._process.start()
-        theirs.close()
-
-    def give(self, index: int, message: bytes) -> None:
-        self.job = index
-        try:
-            if self.pipe is not None:
-                self.pipe.send_bytes(message)
-        except OSError:  # it died between two jobs; the next look at it will say so
-            return
-
-    def hear(self) -> Any:
-        """Return the next message, or None if the process is dead."""
-        try:
-            if self.pipe is None or not self.pipe.poll():  # a child of its may keep the pipe open
-                return None
-            return json.loads(self.pipe.recv_bytes())
-        except (EOFError, OSError):
-            return None
-
-    def is_alive(self) -> bool:
-        return bool(self._process.is_alive())
-
-    def is_late(self, now_s: float) -> bool:
-        return self.deadline_s is not None and now_s >= self.deadline_s
-
-    def kill(self) -> str:
-        """End the process with all it has started, and say how it ended."""
-        if self.pipe is None:
-            return "not started"
-        if self.ready:  # so it leads a group of its own, which may outlive it
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.join(ENDING_S)
-        self._process.kill()
-        self._process.join()
-        code = self._process.exitcode
-        self.pipe.close()
-        self._process.close()
-        self.pipe = self._process = self.job = self.deadline_s = None
-        self.ready = False
-        return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+def _kill(workers: Iterable[Worker]) -> None:
+    for worker in workers:
+        worker.kill()
 
 
-def _failure(what: str) -> Failure:
-    return {"error": "ProcessLost", "what": what, "raised_at": None}
+def process_lost(what: str, remedy: str) -> Failure:
+    """Return the failure of a job whose process is gone."""
+    return {"error": "ProcessLost", "what": what, "raised_at": None, "remedy": remedy}
+
+
+def _advice(ending: str) -> str:
+    return OUT_OF_MEMORY if ending == "killed by signal 9" else CRASH

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib import import_module
 from pathlib import Path
@@ -91,8 +92,19 @@ def pack(job: Job) -> dict[str, Any]:
             "another process cannot find this kind of job",
             found=f"{kind.__module__}.{kind.__qualname__}",
             expected="a class at the top level of a module that can be imported",
+            remedy="Move the class to a module of its own",
         )
-    fields = job.model_dump(mode="json")
+    try:
+        json.dumps(job.model_dump(), allow_nan=False, default=str)  # the next would make NaN null
+        fields = job.model_dump(mode="json")
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            "a job has a value that JSON cannot say",
+            where=kind.__name__,
+            found=str(error),
+            expected="finite numbers, text, lists and dicts",
+            remedy="Change the fields of the job",
+        ) from error
     return {"module": kind.__module__, "kind": kind.__name__, "fields": fields}
 
 

@@ -9,25 +9,19 @@ from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
 from agent_gym.core.errors import StoreError
 from agent_gym.rollouts.columns import SCHEMA_VERSION, step_schema, to_numpy
-from agent_gym.rollouts.spool import (
-    MANIFEST,
-    PARTIAL,
-    StoreKind,
-    StoreManifest,
-    file_hash,
-    read_spool,
-)
+from agent_gym.rollouts.place import MANIFEST, PARTIAL, partial_runs
+from agent_gym.rollouts.spool import StoreKind, StoreManifest, file_hash, read_spool
 
 
 class StepStore:
     """The steps of a run, as ParquetSink wrote them.
 
     Open with ``StepStore.open(folder)``. ``manifest.status`` is ``partial`` if the run was cut
-    short; what was written until then is readable.
+    short; what was written until then is readable. ``manifest.failed_episodes`` counts the episodes
+    that did not end well, and ``manifest.episodes`` says how each one went.
     """
 
     def __init__(self, folder: Path, manifest: StoreManifest) -> None:
@@ -38,6 +32,11 @@ class StepStore:
     def open(cls, folder: Path) -> Self:
         """Check schema version and hash, and return the store."""
         return cls(folder, open_manifest(folder, "steps", SCHEMA_VERSION))
+
+    @property
+    def partial_runs(self) -> tuple[Path, ...]:
+        """The runs that were to replace this store and did not end, each a partial store."""
+        return partial_runs(self.folder)
 
     def table(self, columns: Iterable[str] | None = None) -> Any:
         """Return all steps (or the named columns of them) as a pyarrow Table."""
@@ -57,21 +56,23 @@ class StepStore:
         """Yield (episode, table of its steps) in the order in which they were played."""
         seen: set[str] = set()
         waiting: list[Any] = []
-        current: str | None = None
+        current, newest = None, -1
         for table in self._tables(None):
             for name, part in _runs(table):
+                t = part.column("t").to_numpy()
                 if name != current:
                     if current is not None:
                         yield current, pa.concat_tables(waiting).unify_dictionaries()
-                    if name in seen:
-                        raise StoreError(
-                            "the steps of two episodes are mixed",
-                            where=str(self.folder),
-                            found=name,
-                            remedy="Give every episode of a store its own name",
-                        )
-                    seen.add(name)
-                    current, waiting = name, []
+                    current, newest, waiting = name, -1, []
+                if (name in seen and not waiting) or t[0] < newest or (t[1:] < t[:-1]).any():
+                    raise StoreError(
+                        "the steps of two episodes are mixed",
+                        where=str(self.folder),
+                        found=name,
+                        remedy="Give every episode of a store its own name",
+                    )
+                seen.add(name)
+                newest = t[-1]
                 waiting.append(part)
         if current is not None:
             yield current, pa.concat_tables(waiting).unify_dictionaries()
@@ -82,10 +83,29 @@ class StepStore:
 
 def open_manifest(folder: Path, kind: StoreKind, schema_version: int) -> StoreManifest:
     """Return the manifest of a store after checking that the store is what it says."""
-    path = folder / MANIFEST
-    if not path.exists():
-        path = folder / PARTIAL
+    manifest = _read_manifest(folder, schema_version)
+    if manifest.kind != kind or manifest.schema_version != schema_version:
+        raise StoreError(
+            "this is another kind of store",
+            where=str(folder),
+            found=f"{manifest.kind}, schema {manifest.schema_version}",
+            expected=f"{kind}, schema {schema_version}",
+            remedy="Open it as what it is, or record it again",
+        )
     try:
+        _check_file(folder, manifest)
+    except StoreError:
+        if _read_manifest(folder, schema_version) == manifest:
+            raise
+        return open_manifest(folder, kind, schema_version)  # it was replaced while we looked
+    return manifest
+
+
+def _read_manifest(folder: Path, schema_version: int) -> StoreManifest:
+    path = folder / MANIFEST
+    try:
+        if not path.exists():
+            path = folder / PARTIAL
         raw = json.loads(path.read_text(encoding="utf-8"))
         found = raw["schema_version"] if isinstance(raw, dict) else None
         if isinstance(found, int) and found > schema_version:
@@ -96,20 +116,18 @@ def open_manifest(folder: Path, kind: StoreKind, schema_version: int) -> StoreMa
                 expected=f"at most {schema_version}",
                 remedy="Update agent-gym to read it",
             )
-        manifest = StoreManifest.model_validate(raw)
+        return StoreManifest.model_validate(raw)
     except FileNotFoundError as error:
-        raise StoreError("there is no store here", where=str(folder)) from error
-    except (OSError, ValueError, KeyError, ValidationError) as error:
-        raise StoreError("the manifest cannot be read", where=str(path), found=error) from error
-    if manifest.kind != kind or manifest.schema_version != schema_version:
         raise StoreError(
-            "this is another kind of store",
+            "there is no store here", where=str(folder), remedy="Look for a typo in the folder"
+        ) from error
+    except (OSError, ValueError, KeyError, RecursionError) as error:
+        raise StoreError(
+            "the manifest cannot be read",
             where=str(path),
-            found=f"{manifest.kind}, schema {manifest.schema_version}",
-            expected=f"{kind}, schema {schema_version}",
-        )
-    _check_file(folder, manifest)
-    return manifest
+            found=str(error),
+            remedy="Set the folder aside and run again",
+        ) from error
 
 
 def tables(folder: Path, manifest: StoreManifest, columns: list[str] | None) -> Iterator[Any]:
@@ -125,7 +143,12 @@ def tables(folder: Path, manifest: StoreManifest, columns: list[str] | None) -> 
             for group in range(file.num_row_groups):
                 yield file.read_row_group(group, columns=columns)
     except (OSError, KeyError, pa.ArrowException) as error:
-        raise StoreError("the store cannot be read", where=str(path), found=error) from error
+        raise StoreError(
+            "the store cannot be read",
+            where=str(path),
+            found=str(error),
+            remedy="Open it again: it may have been replaced, or hold other columns",
+        ) from error
 
 
 def _check_file(folder: Path, manifest: StoreManifest) -> None:
@@ -136,8 +159,20 @@ def _check_file(folder: Path, manifest: StoreManifest) -> None:
             where=str(folder),
             found=manifest.file,
             expected="a file in this folder",
+            remedy="Set the folder aside and run again",
         )
-    if manifest.blake2b is not None and (digest := file_hash(path)) != manifest.blake2b:
+    if manifest.blake2b is None:
+        return
+    try:
+        digest = file_hash(path)
+    except OSError as error:
+        raise StoreError(
+            "the store cannot be read",
+            where=str(path),
+            found=str(error),
+            remedy="See that you may read it",
+        ) from error
+    if digest != manifest.blake2b:
         raise StoreError(
             "the file is not what was written",
             where=str(path),

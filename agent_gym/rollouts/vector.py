@@ -6,6 +6,7 @@ which one. Blocks go round, so nothing is allocated while recording to disk.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from queue import Queue
 from typing import Any, Self, TypeAlias
@@ -16,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from agent_gym.core.errors import StoreError
 from agent_gym.rollouts.columns import to_numpy
+from agent_gym.rollouts.place import partial_runs
 from agent_gym.rollouts.spool import WAITING_BLOCKS, Spool, StoreManifest
 from agent_gym.rollouts.store import open_manifest, tables
 
@@ -56,7 +58,9 @@ class VectorRecorder:
         folder: Write a store there; without it everything stays in memory.
         keep_blocks: In memory, keep the newest blocks only; a ring for endless runs.
         action: Type of the action column; float32 for continuous actions.
-        overwrite: Replace a store that is there already.
+        overwrite: Replace a store that is there already; it stays until close() has made the new
+            one complete. A run that is abandoned or killed replaces nothing: what it has written
+            stays in ``partial-1`` (or the next number) inside the folder.
 
     Example:
         >>> recorder = VectorRecorder(2)
@@ -84,6 +88,7 @@ class VectorRecorder:
         self._full: list[Block] = []
         self._row = 0
         self._spool: Spool | None = None
+        self._closed = False
         self._free: Queue[Block] = Queue()
         self.manifest: StoreManifest | None = None
         if folder is not None:
@@ -140,13 +145,18 @@ class VectorRecorder:
         self._close("partial", reason)
 
     def _close(self, status: Any, reason: str | None) -> None:
-        if self._spool is None or self.manifest is not None:
+        if self._spool is None or self._closed:
             return
+        self._closed = True
         if self._row:
-            self._spool.put(self._batch(self._row))
-            self._row = 0
+            self._last_block(self._spool)
         kinds = [(name, pa.from_numpy_dtype(dtype)) for name, dtype in self._dtypes.items()]
         self.manifest = self._spool.finish(pa.schema(kinds), status, reason=reason)
+
+    def _last_block(self, spool: Spool) -> None:
+        batch, self._row = self._batch(self._row), 0
+        with suppress(StoreError):  # a disk that failed; finish() says so, and frees the folder
+            spool.put(batch)
 
     def _new_block(self) -> Block:
         shape = (self._block_calls, self.n_lanes)
@@ -169,8 +179,9 @@ class VectorRecorder:
         """Put the full block away and go on with an empty one."""
         full = self._block
         if self._spool is not None:
+            empty = self._free.get()  # waiting comes first: Ctrl-C there leaves all as it was
             self._spool.put(self._batch(self._row), lambda: self._free.put(full))
-            self._start_block(self._free.get())
+            self._start_block(empty)
             return
         self._full.append(full)
         if self._keep is not None and len(self._full) >= self._keep:
@@ -194,6 +205,11 @@ class VectorStore:
     def open(cls, folder: Path) -> Self:
         """Check schema version and hash, and return the store."""
         return cls(folder, open_manifest(folder, "vectors", VECTOR_SCHEMA_VERSION))
+
+    @property
+    def partial_runs(self) -> tuple[Path, ...]:
+        """The runs that were to replace this store and did not end."""
+        return partial_runs(self.folder)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return every column by name, one row a call and one value a lane."""

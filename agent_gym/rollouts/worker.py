@@ -26,10 +26,11 @@ def serve(pipe: Connection[bytes, bytes], imports: tuple[str, ...]) -> None:
     """Import what registers worlds and agents, say so, and do jobs until the pipe closes."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair: it kills us
+    pipe.send_bytes(to_json({"leads": True}).encode())
     inbox: SimpleQueue[bytes] = SimpleQueue()
+    Thread(target=_listen, args=(pipe, inbox), daemon=True).start()
     status, failure = attempt(lambda: [import_module(name) for name in imports].clear())
     pipe.send_bytes(to_json({"ready": status == "ok", "error": failure}).encode())
-    Thread(target=_listen, args=(pipe, inbox), daemon=True).start()
     while True:
         pipe.send_bytes(_answer(json.loads(inbox.get())))
 

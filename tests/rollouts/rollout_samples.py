@@ -182,3 +182,11 @@ def record(folder, episodes=("e1", "e2"), config=None, **options):
             team = Independent({role: Dice() for role in Walk(config).roles})
             run_episode(Walk(config), team, episode, seeds(), (sink, memory))
     return memory.steps
+
+
+def content(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

@@ -176,12 +176,14 @@ def row(**changes):
     seen, then = Observation(Nanos(1), np.array([1.0])), Observation(Nanos(2), np.array([2.0]))
     step = Step("e", 0, Role("r"), "a", seen, Decision(1.0, {"x": 1.0}, "w"), Outcome(then, 0.5))
     for path, value in changes.items():
-        thing = step
-        *places, last = path.split("__")
-        for place in places:
-            thing = getattr(thing, place)
-        setattr(thing, last, value)
+        step = changed(step, path.split("__"), value)
     return step
+
+
+def changed(record, path, value):
+    first, *rest = path
+    inner = changed(getattr(record, first), rest, value) if rest else value
+    return replace(record, **{first: inner})
 
 
 CHANGES = {

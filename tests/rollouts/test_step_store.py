@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,10 +10,11 @@ from rollout_samples import TRADER, Dice, Faulty, Walk, WalkConfig, made, record
 
 from agent_gym.agents.team import Independent
 from agent_gym.core.errors import StoreError
-from agent_gym.core.types import Nanos, Observation
+from agent_gym.core.types import Decision, Nanos, Observation
 from agent_gym.rollouts import spool as spool_module
-from agent_gym.rollouts.play import play, run_episode
-from agent_gym.rollouts.sinks import ColumnSink, ParquetSink
+from agent_gym.rollouts.columns import SCHEMA_VERSION, StepEncoder
+from agent_gym.rollouts.play import EpisodeResult, play, run_episode
+from agent_gym.rollouts.sinks import ColumnSink, MemorySink, ParquetSink
 from agent_gym.rollouts.store import StepStore
 
 FLAT = ["t", "ts", "action", "reward", "terminated", "truncated"]
@@ -43,6 +46,7 @@ def test_what_went_in_comes_out(tmp_path, block_steps, roles):
     assert store.manifest.status == "complete"
     assert store.manifest.rows == len(steps)
     assert [row["status"] for row in store.manifest.episodes] == ["ok", "ok"]
+    assert store.manifest.failed_episodes == 0
     parts = dict(store.episodes())
     assert list(parts) == ["e1", "e2"]
     for episode, part in parts.items():
@@ -168,14 +172,87 @@ def test_an_episode_that_failed_at_once_is_in_the_manifest(tmp_path):
     assert store.manifest.episodes[0]["status"] == "error"
     assert store.manifest.episodes[0]["error"]["what"] == "no"
     assert store.manifest.status == "complete"
+    assert store.manifest.failed_episodes == 1
+    assert json.loads((tmp_path / "s" / "manifest.json").read_text())["failed_episodes"] == 1
 
 
-def test_mixed_episodes_are_told_and_not_guessed(tmp_path):
-    with ParquetSink(tmp_path / "s") as sink:
-        for t, episode in enumerate(["a", "b", "a"]):
-            sink.write(made(t, episode=episode))
+def stored_unchecked(folder, names):
+    """Write a store as a sink without checks would."""
+    spool = spool_module.Spool(folder, "steps", SCHEMA_VERSION)
+    encoder = StepEncoder(spool.put, 2)
+    for t, name in names:
+        encoder.write(made(t, episode=name))
+    encoder.flush()
+    spool.finish(encoder.schema)
+    return StepStore.open(folder)
+
+
+@pytest.mark.parametrize("names", [["a", "b", "a"], ["a", "a", "b", "b", "b", "a"]])
+def test_mixed_episodes_are_told_and_not_guessed(tmp_path, names):
+    store = stored_unchecked(tmp_path / "s", enumerate(names))
     with pytest.raises(StoreError, match="mixed"):
-        list(StepStore.open(tmp_path / "s").episodes())
+        list(store.episodes())
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_two_episodes_in_a_row_do_not_merge_when_read(tmp_path, first):
+    store = stored_unchecked(tmp_path / "s", [(t, "a") for n in (first, 3) for t in range(n)])
+    if first == 1:  # a step of the same moment may be that of another role
+        assert [name for name, _ in store.episodes()] == ["a"]
+        return
+    with pytest.raises(StoreError, match="mixed"):
+        list(store.episodes())
+
+
+@pytest.mark.parametrize("names", [["e", "e"], ["e", "f", "e"], ["e", "".join(["", "e"])]])
+@pytest.mark.parametrize("roles", [("trader",), ("trader", "other")])
+@pytest.mark.parametrize("n", [1, 20])
+@pytest.mark.parametrize("block_steps", [1, 7, 4096])
+def test_a_second_episode_of_a_name_is_refused(tmp_path, names, roles, n, block_steps):
+    config = WalkConfig(n=n, roles=roles)
+
+    def team():
+        return Independent({role: Dice() for role in Walk(config).roles})
+
+    memory = MemorySink()
+    with ParquetSink(tmp_path / "s", block_steps=block_steps) as sink:
+        for name in names[:-1]:
+            play(Walk(config), team(), name, seeds(), (sink, memory))
+        with pytest.raises(StoreError, match="of this name is in the store already"):
+            play(Walk(config), team(), names[-1], seeds(), (sink,))
+    store = StepStore.open(tmp_path / "s")
+    assert_holds(store.table(), memory.steps)
+    assert [name for name, _ in store.episodes()] == names[:-1]
+
+
+def test_a_refused_episode_is_a_failed_one(tmp_path):
+    record(tmp_path / "s", episodes=("e", "f", "e", "g"))
+    store = StepStore.open(tmp_path / "s")
+    assert [row["status"] for row in store.manifest.episodes] == ["ok", "ok", "error", "ok"]
+    assert store.manifest.episodes[2]["error"]["error"] == "StoreError"
+    assert "its own name" in store.manifest.episodes[2]["error"]["remedy"]
+    assert store.manifest.failed_episodes == 1
+    assert [name for name, _ in store.episodes()] == ["e", "f", "g"]
+
+
+def test_a_name_is_taken_even_by_an_episode_without_steps(tmp_path):
+    with ParquetSink(tmp_path / "s") as sink:
+        sink.finish_episode(EpisodeResult("e", status="error"))
+        with pytest.raises(StoreError, match="of this name"):
+            sink.write(made())
+        sink.write(made(episode="f"))
+    assert StepStore.open(tmp_path / "s").manifest.rows == 1
+
+
+def test_a_closed_sink_takes_no_steps(tmp_path):
+    sink = ParquetSink(tmp_path / "s")
+    write = sink.write
+    write(made(0))
+    sink.close()
+    for call in (write, sink.write):
+        with pytest.raises(StoreError, match="closed"):
+            call(made(1))
+    assert StepStore.open(tmp_path / "s").manifest.rows == 1
 
 
 def test_play_does_not_need_sinks_to_be_closed_in_between(tmp_path):
@@ -183,3 +260,16 @@ def test_play_does_not_need_sinks_to_be_closed_in_between(tmp_path):
     for episode in ("a", "b"):
         play(Walk(WalkConfig()), Independent({TRADER: Dice()}), episode, seeds(), (sink,))
         assert sink.table().num_rows == (20 if episode == "a" else 40)
+
+
+def test_a_step_that_was_refused_leaves_nothing_behind():
+    sink = ColumnSink(observations=True)
+    sink.write(made(0))
+    bad = replace(made(1), decision=Decision("x", {"doubt": 1.0}, "because"))
+    with pytest.raises(StoreError, match="does not fit the columns"):
+        sink.write(replace(bad, after=replace(bad.after, terminated=True)))
+    sink.write(made(1))
+    table = sink.table()
+    assert table.num_rows == 2
+    assert table.column("signals").to_pylist() == [None, None]
+    assert not any(table.column("terminated").to_pylist())
