@@ -13,8 +13,9 @@ from typing_extensions import override
 
 from agent_gym.core.errors import AgentError
 from agent_gym.core.registry import unknown
-from agent_gym.core.types import FloatArray
-from agent_gym.envs.config import ContinuousTargets, MarketConfig
+from agent_gym.core.seeds import Seeds
+from agent_gym.core.types import EpisodeStart, FloatArray, Role
+from agent_gym.envs.config import MarketConfig
 from agent_gym.envs.market_env import make_action_space, make_observation_space, resolve_config
 from agent_gym.envs.stage import build_stage
 from agent_gym.exchange.lanes import Lanes
@@ -54,6 +55,8 @@ class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]
         self.single_observation_space = make_observation_space(self.lanes.obs.shape[1])
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
+        spec = self.config.actions.spec()
+        self._bounds = (spec.low, spec.high) if spec.levels is None else None
         self._seeded = False
 
     @override
@@ -74,20 +77,16 @@ class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]
         NDArray[np.float32], NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
     ]:
         lanes = self.lanes
-        if isinstance(self.config.actions, ContinuousTargets):
-            flat = np.asarray(actions, dtype=np.float64).reshape(-1)
-            actions = np.clip(flat, self.config.actions.low, self.config.actions.high)
-        elif not np.issubdtype(np.asarray(actions).dtype, np.integer):
+        chosen = np.asarray(actions)
+        if self._bounds is not None:
+            chosen = np.clip(chosen.reshape(-1), *self._bounds, dtype=np.float64)
+        elif chosen.dtype.kind not in "iu":
+            raise AgentError("discrete actions are whole numbers", found=chosen.dtype.name)
+        if chosen.shape != lanes.actions.shape:
             raise AgentError(
-                "discrete actions are whole numbers", found=np.asarray(actions).dtype.name
+                "actions have the wrong shape", found=chosen.shape, expected=lanes.actions.shape
             )
-        if np.shape(actions) != lanes.actions.shape:
-            raise AgentError(
-                "actions have the wrong shape",
-                found=np.shape(actions),
-                expected=lanes.actions.shape,
-            )
-        lanes.actions[:] = actions
+        np.copyto(lanes.actions, chosen)
         lanes.step()
         if self._copy:
             return (
@@ -98,6 +97,11 @@ class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]
                 {},
             )
         return lanes.obs, lanes.rewards, lanes.terminated, lanes.truncated, {}
+
+    def start(self, seeds: Seeds) -> EpisodeStart:
+        """Describe an account before its episode, for a rule that drives all of them."""
+        names, spec = self.stage.slim_names, self.config.actions.spec()
+        return EpisodeStart(Role(self.config.roles[0]), names, spec, seeds, self.stage.period_ns)
 
     def columns(self, names: Sequence[str]) -> dict[str, FloatArray]:
         """Return exact bar columns (open, high, low, close, volume) of the bar each account saw.

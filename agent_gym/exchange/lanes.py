@@ -77,6 +77,7 @@ class Lanes:
         width = features.shape[1] + len(PRIVATE_FEATURES)
         self.obs: NDArray[Any] = aligned((n, width), features.dtype)
         self.rewards: FloatArray = np.zeros(n)
+        self._worth, self._gains = np.zeros(n), np.zeros(n)
         self.terminated: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
         self.truncated: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
         self.actions: NDArray[Any] = np.zeros(n, np.float64 if setup.levels is None else np.int64)
@@ -102,6 +103,8 @@ class Lanes:
             "queue": self._queue,
             "obs": self.obs,
             "rewards": self.rewards,
+            "worth": self._worth,
+            "gains": self._gains,
             "terminated": self.terminated,
             "truncated": self.truncated,
         }

@@ -14,7 +14,7 @@ from agent_gym.evaluation import metrics
 from agent_gym.evaluation.metrics import Metrics, measure
 from agent_gym.exchange import AccountRules, Costs, run_series
 from agent_gym.exchange.round_trips import round_trips
-from agent_gym.exchange.series import FILL, SeriesResult
+from agent_gym.exchange.series import FILL, PAGE, SeriesResult
 from agent_gym.markets import Bars, Instrument
 from tests.samples import START_NS, flat_bars, random_bars
 
@@ -32,12 +32,10 @@ def _series(equity: np.ndarray, period_ns: int = HOUR_NS, start_ns: int = START_
 
 def _measured(equity: np.ndarray, period_ns: int = HOUR_NS, **totals: float) -> Metrics:
     """Measure a curve that was drawn by hand, without any fill."""
-    flat = np.zeros(len(equity))
     names = ("fees", "slippage", "funding", "insurance", "realised", "fills", "max_drawdown")
     run = SeriesResult(
         np.asarray(equity, dtype=np.float64),
-        flat,
-        np.asarray(equity, dtype=np.float64),
+        np.zeros(1, dtype=PAGE),
         np.empty(0, dtype=FILL),
         dict.fromkeys(names, 0.0) | {"equity": float(equity[-1])} | totals,
     )

@@ -75,15 +75,20 @@ def _whole_series(state: int, n: int, out: int, close: int) -> None:
     share, long, short = number(state, ROOM), number(state, LONG), number(state, SHORT)
     fast_sum = fast_fresh = slow_sum = slow_fresh = held = 0.0
     fast_age = slow_age = 0
-    for i in range(n):
+    for i in range(min(slow - 1, n)):
         entering = number(close, i)
         left = number(close, i - fast) if i >= fast else 0.0
         fast_sum, fast_fresh, fast_age = slid(fast_sum, fast_fresh, fast_age, entering, left, fast)
+        slow_sum, slow_fresh, slow_age = slid(slow_sum, slow_fresh, slow_age, entering, 0.0, slow)
+        set_number(out, i, 0.0)
+    for i in range(slow - 1, n):
+        entering = number(close, i)
+        left = number(close, i - fast)
+        fast_sum, fast_fresh, fast_age = slid(fast_sum, fast_fresh, fast_age, entering, left, fast)
         left = number(close, i - slow) if i >= slow else 0.0
         slow_sum, slow_fresh, slow_age = slid(slow_sum, slow_fresh, slow_age, entering, left, slow)
-        if i + 1 >= slow:
-            gap = fast_sum * slow - slow_sum * fast
-            held = _side(gap, share * (slow_sum * fast), held, long, short)
+        gap = fast_sum * slow - slow_sum * fast
+        held = _side(gap, share * (slow_sum * fast), held, long, short)
         set_number(out, i, held)
 
 

@@ -23,11 +23,13 @@ from agent_gym.exchange.kernel.layout import (
 )
 from agent_gym.exchange.kernel.memory import pointer, prefetch
 from agent_gym.exchange.kernel.parts import (
+    NEAR,
     apply_bar,
     decide,
     idle,
     load_terms,
     log_ratio,
+    near_log,
     open_account,
     set_want,
 )
@@ -104,8 +106,8 @@ def open_lane(ctx: Any, lane: Any, queue: Any, e: int) -> None:
 def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool) -> int:
     """Move the accounts of lanes lo..hi through their next bar; ended ones open a new episode.
 
-    The equity before the bar is left in ``rewards`` for show_lanes; 0 there marks a new episode.
-    Returns how many episodes ended.
+    The equity before the bar is left in ``rewards``, 0 for a new episode, and the equity after it
+    in ``worth``. Returns how many episodes ended.
     """
     ctx = carray(pointer(context), (1,), CONTEXT)[0]
     terms = load_terms(context + TERMS_OFFSET)
@@ -116,6 +118,7 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool) ->
     choices = carray(pointer(ctx.actions), (hi,), np.int64)
     levels = carray(pointer(ctx.levels), (max(ctx.n_levels, 1),), np.float64)
     rewards = carray(pointer(ctx.rewards), (hi,), np.float64)
+    worth = carray(pointer(ctx.worth), (hi,), np.float64)
     terminated = carray(pointer(ctx.terminated), (hi,), np.uint8)
     truncated = carray(pointer(ctx.truncated), (hi,), np.uint8)
     n_levels, latency, units = ctx.n_levels, ctx.latency, ctx.sizing_units == 1
@@ -133,6 +136,7 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool) ->
             if autoreset:
                 open_lane(ctx, lane, queue, e)
             rewards[e], terminated[e], truncated[e] = 0.0, 0, 0
+            worth[e] = max(lane.eq, ruin)
             continue
         t = lane.t + 1
         frac = levels[choices[e]] if n_levels > 0 else actions[e]
@@ -179,6 +183,7 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool) ->
             if margin and forced.qty != 0.0:
                 lane.trades += 1
                 lane.flags |= LANE_LIQUIDATED
+        worth[e] = max(equity, ruin)
         ended = equity <= ruin
         cut = t >= lane.end and not ended
         terminated[e], truncated[e] = ended, cut
@@ -189,8 +194,30 @@ def trade_lanes(context: int, lo: int, hi: int, last_lane: int, margin: bool) ->
 
 
 @inlined
+def grow_lanes(context: int, lo: int, hi: int) -> int:
+    """Write the log growth of lanes lo..hi into ``gains``, and 1 / worth in place of ``worth``.
+
+    It is log_ratio without its branch, so that several lanes go through one instruction. Returns
+    for how many lanes the growth is too large for it.
+    """
+    ctx = carray(pointer(context), (1,), CONTEXT)[0]
+    rewards = carray(pointer(ctx.rewards), (hi,), np.float64)
+    worth = carray(pointer(ctx.worth), (hi,), np.float64)
+    gains = carray(pointer(ctx.gains), (hi,), np.float64)
+    far = 0
+    for e in range(lo, hi):
+        before, after = rewards[e], worth[e]
+        x = (after - before) / (after + before) if before > 0.0 else 0.0
+        far += abs(x) > NEAR
+        gains[e] = near_log(x)
+        worth[e] = 1.0 / after
+    return far
+
+
+@inlined
 def show_lanes(context: int, lo: int, hi: int) -> None:
     """Write rewards and observations of lanes lo..hi: the market's row, then the account's own."""
+    far = grow_lanes(context, lo, hi)
     ctx = carray(pointer(context), (1,), CONTEXT)[0]
     wide = ctx.wide == 1
     words = ctx.n_features * (2 if wide else 1)
@@ -198,36 +225,40 @@ def show_lanes(context: int, lo: int, hi: int) -> None:
     row = carray(pointer(ctx.bars), (ctx.n_bars, 8), np.float64)
     lanes = carray(pointer(ctx.lanes), (hi,), LANE)
     rewards = carray(pointer(ctx.rewards), (hi,), np.float64)
+    scales = carray(pointer(ctx.worth), (hi,), np.float64)
+    gains = carray(pointer(ctx.gains), (hi,), np.float64)
     obs_at, features_at, stride = ctx.obs, ctx.features, ctx.stride
     ruin, linear, per_cash = ctx.ruin, ctx.linear_reward == 1, 1.0 / ctx.cash
     for e in range(lo, hi):
         lane = lanes[e]
-        before, equity, t = rewards[e], lane.eq, lane.t
-        worth = max(equity, ruin)
+        reward, scale, t = gains[e], scales[e], lane.t
+        before = rewards[e]
         if before > 0.0:
-            reward = (equity - before) * per_cash if linear else log_ratio(worth, before)
-            lane.growth += reward
-            lane.peak = max(lane.peak, lane.growth)
-            rewards[e] = reward
+            if linear:
+                reward = (lane.eq - before) * per_cash
+            elif far:
+                reward = log_ratio(max(lane.eq, ruin), before)
+        growth = lane.growth + reward
+        peak = max(lane.peak, growth)
+        lane.growth, lane.peak, rewards[e] = growth, peak, reward
         source = carray(pointer(features_at + t * stride), (words,), np.int32)
         sink = carray(pointer(obs_at + e * row_bytes), (words,), np.int32)
         for j in range(words):
             sink[j] = source[j]
-        scale = 1.0 / worth
         close, pos = row[t, 3], lane.pos
         position = pos * close * scale
         pnl = pos * (close - lane.avg) * scale
         costs = (lane.fees + lane.slip + lane.fund) * per_cash
         age = float((t - lane.entered) * (pos != 0.0)) * AGE_UNIT
-        drawdown = lane.peak - lane.growth
+        drawdown = peak - growth
         own_at = obs_at + e * row_bytes + words * 4
         if wide:
             own = carray(pointer(own_at), (6,), np.float64)
-            own[0], own[1], own[2] = position, pnl, lane.growth
+            own[0], own[1], own[2] = position, pnl, growth
             own[3], own[4], own[5] = costs, age, drawdown
         else:
             slim = carray(pointer(own_at), (6,), np.float32)
-            slim[0], slim[1], slim[2] = position, pnl, lane.growth
+            slim[0], slim[1], slim[2] = position, pnl, growth
             slim[3], slim[4], slim[5] = costs, age, drawdown
 
 
@@ -287,7 +318,9 @@ def restart(context: int, lo: int, hi: int) -> None:
     rewards = carray(pointer(ctx.rewards), (hi,), np.float64)
     terminated = carray(pointer(ctx.terminated), (hi,), np.uint8)
     truncated = carray(pointer(ctx.truncated), (hi,), np.uint8)
+    worth = carray(pointer(ctx.worth), (hi,), np.float64)
     for e in range(lo, hi):
         open_lane(ctx, lanes[e], queue, e)
         rewards[e], terminated[e], truncated[e] = 0.0, 0, 0
+        worth[e] = ctx.cash
     show_lanes(context, lo, hi)

@@ -115,6 +115,8 @@ CONTEXT = np.dtype(
         ("queue", "i8"),
         ("obs", "i8"),
         ("rewards", "i8"),
+        ("worth", "i8"),
+        ("gains", "i8"),
         ("terminated", "i8"),
         ("truncated", "i8"),
         ("n_bars", "i8"),

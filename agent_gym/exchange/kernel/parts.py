@@ -18,23 +18,25 @@ from agent_gym.exchange.kernel.layout import Account, Fill, Others, Terms
 from agent_gym.exchange.kernel.memory import pointer
 
 MAX_COST = 0.9  # a price never moves against a taker by more than this share, however thin the bar
+NEAR = 0.07  # half the relative change up to which the short series holds to the last digit
 LOT_SLACK = 1.0 + 1e-12  # 0.3 / 0.1 is a hair less than 3 in floating point
+
+
+@inlined
+def near_log(x: float) -> float:
+    """Return 2 atanh(x) for x up to NEAR: the series in pairs, a short chain for the processor."""
+    y = x * x
+    y2 = y * y
+    low = (1.0 + y * (1.0 / 3.0)) + y2 * (1.0 / 5.0 + y * (1.0 / 7.0))
+    high = (1.0 / 9.0 + y * (1.0 / 11.0)) + y2 * (1.0 / 13.0)
+    return 2.0 * x * (low + y2 * y2 * high)
 
 
 @inlined
 def log_ratio(after: float, before: float) -> float:
     """Return log(after / before): 2 atanh of the relative change, libm's log beyond 15 %."""
     x = (after - before) / (after + before)
-    if abs(x) > 0.07:
-        return math.log(after / before)
-    y = x * x
-    series = 1.0 / 13.0
-    series = series * y + 1.0 / 11.0
-    series = series * y + 1.0 / 9.0
-    series = series * y + 1.0 / 7.0
-    series = series * y + 1.0 / 5.0
-    series = series * y + 1.0 / 3.0
-    return 2.0 * x * (series * y + 1.0)
+    return math.log(after / before) if abs(x) > NEAR else near_log(x)
 
 
 @inlined
@@ -176,20 +178,22 @@ def reach(
     """Trade towards ``want`` as a taker at ``ref``.
 
     What the participation cap leaves over stays wanted; what the account cannot afford does not, or
-    it would buy dust on every later bar.
+    it would buy dust on every later bar. The smallest trade does not bind one that goes for flat:
+    however little a position is worth, it can be closed.
     """
     delta = a.want - a.pos
     asked = abs(delta)
     side = math.copysign(1.0, delta)
     qty = min(asked, available)
-    if not qty * ref > terms.min_notional:
+    least = terms.min_notional if a.want != 0.0 else 0.0
+    if not qty * ref > least:
         return a, Fill(0.0, ref, 0.0)
     price = taker_price(side, ref, qty, taken, volume, sigma, half, terms)
     fits = affordable_qty(a, side, qty, ref, price, terms.taker, others, terms)
     short = fits < qty
     if fits != asked:
         fits = whole_lots(fits, terms)
-    if not fits * ref > terms.min_notional:
+    if not fits * ref > least:
         return drop_want(a, short), Fill(0.0, ref, 0.0)
     new_pos = a.want if fits == asked else a.pos + side * fits
     after, fill = book(a, new_pos, price, ref, terms.taker)
