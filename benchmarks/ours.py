@@ -16,10 +16,10 @@ from agent_gym.core import ActionSpec, Decision, EpisodeStart, Observation, Role
 from agent_gym.core.clock import MINUTE_NS
 from agent_gym.envs import (
     DiscreteTargets,
+    MarketConfig,
     MarketEnv,
     MarketVectorEnv,
     MarketWorld,
-    MarketWorldConfig,
 )
 from agent_gym.exchange import AccountRules, Costs, Tape, run_series, run_sweep
 from agent_gym.markets.bars import Bars
@@ -165,7 +165,7 @@ class PlayRun:
 
     def __init__(self, series: Series, folder: Path) -> None:
         fields = market_fields() | {"episode_bars": None, "random_start": False, "warmup_bars": 0}
-        config = MarketWorldConfig.model_validate(fields | {"features": ()})
+        config = MarketConfig.model_validate(fields | {"features": ()})
         self.world = MarketWorld(config, bars_of(series))
         self.folder = folder
 

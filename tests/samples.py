@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from agent_gym.core import Seeds
@@ -22,7 +24,10 @@ def random_bars(
     volume: float = 1e6,
     funding: float = 0.0,
 ) -> Bars:
-    """Return a random walk with gaps between close and open, and real wicks."""
+    """Return a random walk with gaps between close and open, and real wicks.
+
+    A perpetual always has its column of funding, spot only if a rate is asked for.
+    """
     rng = Seeds(seed).child("sample").rng()
     close = start_price * np.exp(np.cumsum(rng.normal(0.0, sigma, n)))
     opened = np.concatenate([[start_price], close[:-1]]) * np.exp(rng.normal(0.0, sigma / 4, n))
@@ -30,7 +35,7 @@ def random_bars(
     high = np.maximum(opened, close) * wick[0]
     low = np.minimum(opened, close) / wick[1]
     extra = {}
-    if funding:
+    if funding or kind == "perpetual":
         extra["funding"] = np.where(np.arange(n) % 8 == 0, funding, 0.0)
     return Bars(
         Instrument(kind=kind),
@@ -63,4 +68,21 @@ def bars_of(
     """Return bars from their prices."""
     n = len(close)
     ts = START_NS + HOUR_NS * np.arange(n)
-    return Bars(Instrument(kind=kind), HOUR_NS, ts, opened, high, low, close, np.full(n, volume))
+    prices = (opened, high, low, close, np.full(n, volume))
+    return Bars(Instrument(kind=kind), HOUR_NS, ts, *prices, no_funding(kind, n))
+
+
+def no_funding(kind: str, n: int) -> dict[str, FloatArray]:
+    """Return the extra columns of bars on which no funding falls due."""
+    return {"funding": np.zeros(n)} if kind == "perpetual" else {}
+
+
+def renamed(bars: Bars, symbol: str) -> Bars:
+    """Return the same bars, funding included, of an instrument of another name."""
+    return replace(bars, instrument=bars.instrument.model_copy(update={"symbol": symbol}))
+
+
+def without_funding(bars: Bars) -> Bars:
+    """Return the bars without their column of funding."""
+    extra = {name: column for name, column in bars.extra.items() if name != "funding"}
+    return replace(bars, extra=extra)

@@ -19,7 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent_gym.core.errors import ConfigError
 
-Kind: TypeAlias = Literal["market", "world", "agent", "team", "metric", "learner", "scenario"]
+Kind: TypeAlias = Literal[
+    "market", "world", "agent", "team", "metric", "learner", "scenario", "check"
+]
 
 
 class Config(BaseModel):
@@ -109,10 +111,14 @@ def configure(config: type[C], params: Mapping[str, Any], *, where: str) -> C:
 
 def unknown(noun: str, name: str, known: tuple[str, ...]) -> ConfigError:
     """Return the error for a name that does not exist, with the nearest one that does."""
-    return ConfigError(f"no {noun} is named {name!r}", remedy=_nearest(name, known))
+    remedy = _nearest(name, known)
+    return ConfigError(f"no {noun} is named {name!r}", where=noun, found=name, remedy=remedy)
 
 
 def _nearest(name: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(name, known, n=1)
-    hint = f"Did you mean {close[0]!r}? " if close else ""
+    by_lower = {other.lower(): other for other in known}
+    asked = name.lower()
+    begins = [lower for lower in by_lower if asked and lower.startswith(asked)]
+    close = begins or get_close_matches(asked, by_lower, n=1)
+    hint = f"Did you mean {by_lower[close[0]]!r}? " if close else ""
     return f"{hint}Known: {', '.join(known) or 'none'}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NewType, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -132,6 +133,34 @@ class SeriesAgent(Protocol):
     @property
     def needs(self) -> tuple[str, ...]: ...
     def targets(self, start: EpisodeStart, columns: Mapping[str, FloatArray]) -> FloatArray: ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """An agent that learns from a past before it is judged on what follows.
+
+    ``columns`` holds the features it ``needs`` over the training span, one value a moment.
+    """
+
+    @property
+    def needs(self) -> tuple[str, ...]: ...
+    def fit(self, start: EpisodeStart, columns: Mapping[str, FloatArray]) -> None: ...
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """An agent whose trainable numbers and last losses can be looked at, by name."""
+
+    def weights(self) -> Mapping[str, NDArray[Any]]: ...
+    def losses(self) -> Mapping[str, float]: ...
+
+
+@runtime_checkable
+class Saveable(Protocol):
+    """An agent that can be put into a folder and read back; nothing in there is ever unpickled."""
+
+    def save(self, folder: Path) -> None: ...
+    def load(self, folder: Path) -> None: ...
 
 
 class Team(Protocol):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, Ref
 from agent_gym.core.types import ActionSpec
 from agent_gym.exchange.costs import AccountRules, Costs
@@ -46,7 +48,8 @@ class MarketConfig(Config):
 
     market: Ref = Ref(use="synthetic/btc-1h", params={"n_bars": 10_000})
     market_seed: int = Field(default=0, ge=0)
-    roles: tuple[str, ...] = Field(default=("trader",), min_length=1)
+    fresh_market: bool = Field(default=False, description="new bars for every episode; worlds only")
+    roles: tuple[str, ...] = Field(default=("trader",), min_length=1, description="worlds only")
     actions: Annotated[DiscreteTargets | ContinuousTargets, Field(discriminator="kind")] = (
         DiscreteTargets()
     )
@@ -78,3 +81,11 @@ class MarketConfig(Config):
             together=together,
             autoreset=autoreset,
         )
+
+
+def refuse_fields(config: MarketConfig, names: Sequence[str], *, what: str, remedy: str) -> None:
+    """Raise ConfigError if a field that would change nothing here was set to another value."""
+    for name in names:
+        value, default = getattr(config, name), type(config).model_fields[name].default
+        if value != default:
+            raise ConfigError(what, where=name, found=value, expected=default, remedy=remedy)

@@ -18,7 +18,7 @@ def action_space_of(spec: ActionSpec) -> gym.Space[Any]:
     """Return the Gymnasium space of what a role may do."""
     if spec.n is not None:
         return gym.spaces.Discrete(spec.n)
-    return gym.spaces.Box(spec.low, spec.high, shape=(1,), dtype=np.float64)
+    return gym.spaces.Box(spec.low, spec.high, shape=(1,), dtype=np.float32)
 
 
 class GymView(gym.Env[NDArray[np.float64], Any]):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from agent_gym.core.registry import configure
-from agent_gym.envs.config import ContinuousTargets, MarketConfig
+from agent_gym.envs.config import ContinuousTargets, MarketConfig, refuse_fields
 from agent_gym.envs.stage import build_stage
 from agent_gym.exchange.kernel.lanes import INVALID
 from agent_gym.exchange.kernel.layout import LANE
@@ -22,7 +22,14 @@ def resolve_config(config: MarketConfig | None, overrides: dict[str, Any]) -> Ma
     """Return the config with single fields replaced, as ``gym.make`` hands them over."""
     base = config or MarketConfig()
     fields = base.model_dump(include=set(MarketConfig.model_fields))
-    return configure(MarketConfig, fields | overrides, where="agent_gym/Market-v1")
+    resolved = configure(MarketConfig, fields | overrides, where="agent_gym/Market-v1")
+    refuse_fields(
+        resolved,
+        ("roles", "fresh_market"),
+        what="only a world has roles and draws fresh markets",
+        remedy="Use MarketWorld, and GymView or ParallelView to see it as an environment",
+    )
+    return resolved
 
 
 def make_action_space(config: MarketConfig) -> gym.Space[Any]:

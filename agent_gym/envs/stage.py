@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import unknown
 from agent_gym.core.seeds import Seeds
-from agent_gym.envs.config import MarketConfig
+from agent_gym.core.types import Nanos
+from agent_gym.envs.config import MarketConfig, refuse_fields
 from agent_gym.exchange.kernel.layout import PRIVATE_FEATURES
 from agent_gym.exchange.tape import Tape
 from agent_gym.markets.bars import PRICE_COLUMNS, Bars
@@ -28,6 +30,11 @@ class Stage:
     tape: Tape
     learned: tuple[str, ...]
     rows: NDArray[np.float64]
+
+    @property
+    def period_ns(self) -> Nanos:
+        """Return the time from one observation to the next."""
+        return Nanos(self.tape.bars.period_ns)
 
     @property
     def slim_names(self) -> tuple[str, ...]:
@@ -50,12 +57,20 @@ class Stage:
 
 
 def build_stage(config: MarketConfig, bars: Bars | None = None) -> Stage:
-    """Lay out the given bars, or the market that the config names."""
+    """Lay out the given bars, or the market that the config names; not both can be meant."""
     if bars is None:
         bars = open_market(config.market, Seeds(config.market_seed))
+    elif not config.fresh_market:  # a world that draws anew hands over what it drew
+        refuse_fields(
+            config,
+            ("market", "market_seed"),
+            what="bars were given, so no market is opened",
+            remedy="Leave out the bars, or the market",
+        )
     tape = Tape.of(bars, config.costs)
     if config.features == ():
         return Stage(tape, (), np.empty((len(bars), 0)))
+    _check_features(config.features or ())
     names, rows = compute_features(bars).observations(np.float64)
     if config.features is None:
         return Stage(tape, names, rows)
@@ -63,3 +78,14 @@ def build_stage(config: MarketConfig, bars: Bars | None = None) -> Stage:
         if name not in names:
             raise unknown("feature", name, names)
     return Stage(tape, config.features, rows[:, [names.index(name) for name in config.features]])
+
+
+def _check_features(wanted: tuple[str, ...]) -> None:
+    repeated = sorted({name for name in wanted if wanted.count(name) > 1})
+    if repeated:
+        raise ConfigError(
+            "a feature is asked for more than once",
+            where="features",
+            found=", ".join(repeated),
+            remedy="Name each feature once; every column of an observation has its own name",
+        )

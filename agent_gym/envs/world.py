@@ -7,7 +7,6 @@ from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from agent_gym.core.errors import ConfigError, VenueError
 from agent_gym.core.registry import register
@@ -21,12 +20,6 @@ from agent_gym.markets.bars import Bars
 from agent_gym.markets.source import open_market
 
 
-class MarketWorldConfig(MarketConfig):
-    """A market world; ``fresh_market`` draws a new series for each episode."""
-
-    fresh_market: bool = Field(default=False, description="new bars for every episode")
-
-
 class MarketWorld:
     """Implements SoloWorld on the compiled lanes; the step-by-step door.
 
@@ -34,9 +27,12 @@ class MarketWorld:
     account, all as float64 and in the order of ``EpisodeStart.feature_names``.
     """
 
-    def __init__(self, config: MarketWorldConfig, bars: Bars | None = None) -> None:
+    def __init__(self, config: MarketConfig, bars: Bars | None = None) -> None:
         if bars is not None and config.fresh_market:
-            raise ConfigError("fresh_market needs a market to draw from, not given bars")
+            raise ConfigError(
+                "fresh_market needs a market to draw from, not given bars",
+                remedy="Leave the bars out, or fresh_market",
+            )
         if len(set(config.roles)) != len(config.roles):
             raise ConfigError("two roles have the same name", found=config.roles)
         self.config = config
@@ -140,7 +136,7 @@ class MarketWorld:
         return record
 
 
-@register("world", "market", MarketWorldConfig)
-def market_world(config: MarketWorldConfig) -> World:
+@register("world", "market", MarketConfig)
+def market_world(config: MarketConfig) -> World:
     """Build a market world."""
     return MarketWorld(config)

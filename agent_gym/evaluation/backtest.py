@@ -16,10 +16,9 @@ from agent_gym.core.errors import AgentError, VenueError
 from agent_gym.core.manifest import describe
 from agent_gym.core.registry import Ref, configure, entry, make
 from agent_gym.core.seeds import Seeds
-from agent_gym.core.types import Agent, EpisodeStart, FloatArray, SeriesAgent
-from agent_gym.envs.config import MarketConfig
-from agent_gym.envs.stage import build_stage
+from agent_gym.core.types import Agent, EpisodeStart, FloatArray, Nanos, SeriesAgent
 from agent_gym.evaluation.config import BacktestConfig
+from agent_gym.evaluation.funding import funding_facts
 from agent_gym.evaluation.metrics import measure
 from agent_gym.evaluation.results import BacktestResults
 from agent_gym.evaluation.stepwise import (
@@ -33,6 +32,7 @@ from agent_gym.exchange.round_trips import RoundTrips, round_trips
 from agent_gym.exchange.series import SeriesResult, run_series
 from agent_gym.exchange.tape import Tape
 from agent_gym.markets.bars import PRICE_COLUMNS, Bars
+from agent_gym.markets.features import compute_features
 
 __all__ = ["BacktestConfig", "BacktestEngine", "BacktestResults", "columns_for"]
 
@@ -108,7 +108,9 @@ class BacktestEngine:
     def _lay_out(self, bars: Bars) -> tuple[Tape, dict[str, Any]]:
         """Return tape and provenance; those of the last bars are kept for the next agent."""
         if self._laid_out is None or self._laid_out[0].bars is not bars:
-            self._laid_out = Tape.of(bars, self.config.costs()), bars.describe()
+            costs = self.config.costs()
+            data = bars.describe() | {"funding": funding_facts(bars, costs)}
+            self._laid_out = Tape.of(bars, costs), data
         return self._laid_out
 
     def _whole_series(self, bars: Bars, agent: SeriesAgent, seed: int) -> FloatArray:
@@ -116,7 +118,7 @@ class BacktestEngine:
         columns = columns_for(bars, agent.needs)
         # The very seeds that play() gives to the agent of a stepwise run.
         seeds = Seeds(seed).child(EPISODE, "agent", TRADER)
-        start = EpisodeStart(TRADER, tuple(columns), spec, seeds)
+        start = EpisodeStart(TRADER, tuple(columns), spec, seeds, Nanos(bars.period_ns))
         targets = np.array(agent.targets(start, columns), dtype=np.float64)
         _check_targets(targets, len(bars))
         _check_causal(agent, start, columns, targets)
@@ -139,8 +141,9 @@ def columns_for(bars: Bars, needs: Sequence[str]) -> dict[str, FloatArray]:
     """Return the named columns as a market world shows them: prices as they are, then features."""
     if set(needs) <= set(PRICE_COLUMNS):
         return {name: getattr(bars, name) for name in needs}
-    stage = build_stage(MarketConfig(), bars)
-    shown = dict(zip(stage.full_names, stage.full().T, strict=False))
+    shown = {name: getattr(bars, name) for name in PRICE_COLUMNS}
+    names, rows = compute_features(bars).observations(np.float64)
+    shown |= dict(zip(names, rows.T, strict=True))
     missing = sorted(set(needs) - set(shown))
     if missing:
         raise AgentError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -61,6 +61,10 @@ class BacktestConfig(Config):
     latency_bars: int = Field(
         default=_COSTS.latency_bars, ge=0, le=1_000, description="bars a decision is on its way"
     )
+    missing_funding: Literal["refuse", "zero"] = Field(
+        default=_COSTS.missing_funding,
+        description="where a perpetual's funding is not known: refuse, or zero to trade without",
+    )
     max_leverage: float = Field(
         default=_ACCOUNT.max_leverage,
         gt=0.0,
@@ -109,6 +113,7 @@ class BacktestConfig(Config):
             impact=self.impact,
             participation=self.participation,
             latency_bars=self.latency_bars,
+            missing_funding=self.missing_funding,
         )
 
     def account(self) -> AccountRules:

@@ -14,6 +14,7 @@ from agent_gym.core.files import to_json, write_text
 from agent_gym.evaluation.baselines import Comparison
 from agent_gym.evaluation.charts import png
 from agent_gym.evaluation.figures import FIGURES
+from agent_gym.evaluation.funding import funding_words
 from agent_gym.evaluation.results import BacktestResults
 from agent_gym.markets.quality import format_time
 
@@ -133,6 +134,7 @@ def _provenance(run: BacktestResults) -> dict[str, str]:
         "bars": f"{data['rows']:,} of {data['period']}",
         "first bar opens": format_time(data["first_ns"]),
         "last bar opens": format_time(data["last_ns"]),
+        "funding": funding_words(data["funding"], data["rows"]),
         "repairs": ", ".join(f"{k}: {v:,}" for k, v in data["repairs"].items()) or "none",
         "fingerprint": data["fingerprint"],
     }

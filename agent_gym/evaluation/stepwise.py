@@ -21,8 +21,8 @@ from agent_gym.core.types import (
     Role,
     Step,
 )
-from agent_gym.envs.config import ContinuousTargets
-from agent_gym.envs.world import MarketWorld, MarketWorldConfig
+from agent_gym.envs.config import ContinuousTargets, MarketConfig
+from agent_gym.envs.world import MarketWorld
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.risk_desk import RiskDesk
 from agent_gym.exchange.risk import build_chain
@@ -68,7 +68,7 @@ def build_world(bars: Bars, config: BacktestConfig) -> MarketWorld:
     """Return the world of a backtest: one trader, all bars, targets as actions."""
     spec = config.bounds(bars.instrument)
     return MarketWorld(
-        MarketWorldConfig(
+        MarketConfig(
             roles=(TRADER,),
             actions=ContinuousTargets(low=spec.low, high=spec.high),
             episode_bars=None,

@@ -40,7 +40,9 @@ class Costs(Config):
         default=False, description="fill a resting limit that is touched, not only traded through"
     )
     missing_funding: Literal["refuse", "zero"] = Field(
-        default="refuse", description="what to do where a perpetual's funding is not known"
+        default="refuse",
+        description="where a perpetual's funding is not known, also where it has no column: "
+        "refuse the bars, or zero to trade without",
     )
     spread_from_data: bool = Field(default=True, description="use the bars' spread where known")
 

@@ -21,6 +21,7 @@ from agent_gym.markets.bars import Bars
 Sizing: TypeAlias = Literal["fraction", "units"]
 FILL = np.dtype([("bar", "i8"), ("qty", "f8"), ("price", "f8"), ("fee", "f8"), ("forced", "?")])
 PAGE = np.dtype([("bar", "i8"), ("position", "f8"), ("cash", "f8")])
+FILL_WIDTH, PAGE_WIDTH = len(kernel.FILL_COLUMNS), len(kernel.PAGE_COLUMNS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ def run_series(
     """
     account = _Account.on(market, costs, rules, sizing)
     n = len(account.tape)
-    records = _Records(np.empty(n), np.empty((n, len(PAGE))), np.empty((2 * n, len(FILL))))
+    records = _Records(np.empty(n), np.empty((n, PAGE_WIDTH)), np.empty((2 * n, FILL_WIDTH)))
     count, totals = account.trade(targets, records)
     pages = int(totals.pop("pages"))
     totals.pop("max_drawdown")  # only the sweep keeps it; here it follows from the curve

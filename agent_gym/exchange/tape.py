@@ -13,6 +13,7 @@ from agent_gym.core.types import FloatArray
 from agent_gym.exchange.costs import BPS, Costs
 from agent_gym.exchange.kernel import layout
 from agent_gym.markets.bars import Bars
+from agent_gym.markets.quality import format_time
 
 SIGMA_HALF_LIFE_BARS = 48.0
 READ_ONLY = "Array(float64, 1, 'C', readonly=True)"
@@ -39,8 +40,8 @@ class Tape:
             layout.BAR_SIGMA: known_sigma(bars.high, bars.low, bars.close),
             layout.BAR_HALF_SPREAD: _half_spread(bars, costs),
         }
-        if "funding" in bars.extra and bars.instrument.kind == "perpetual":
-            columns[layout.BAR_FUNDING] = _funding(bars.extra["funding"], costs)
+        if bars.instrument.kind == "perpetual":
+            columns[layout.BAR_FUNDING] = _funding(bars, costs)
         return cls(bars, layout.bar_rows(columns, len(bars)), costs)
 
     def check_fits(self, costs: Costs) -> None:
@@ -67,16 +68,29 @@ def _half_spread(bars: Bars, costs: Costs) -> FloatArray:
     return np.where(np.isfinite(quoted) & (quoted >= 0.0), quoted, fixed)
 
 
-def _funding(rates: FloatArray, costs: Costs) -> FloatArray:
-    missing = ~np.isfinite(rates)
-    if missing.any() and costs.missing_funding == "refuse":
+def funding_rates(bars: Bars) -> FloatArray:
+    """Return the funding rate of each bar, NaN where it is not known: everywhere, if no column."""
+    rates = bars.extra.get("funding")
+    return np.full(len(bars), np.nan) if rates is None else rates
+
+
+def _funding(bars: Bars, costs: Costs) -> FloatArray:
+    rates = funding_rates(bars)
+    unknown = ~np.isfinite(rates)
+    if unknown.any() and costs.missing_funding == "refuse":
+        row, count = int(np.argmax(unknown)), int(unknown.sum())
+        has_column = "funding" in bars.extra
         raise DataError(
-            "funding is not known for every bar",
-            where=f"row {int(np.argmax(missing)) + 1}",
-            found=f"{int(missing.sum())} bars without",
-            remedy="Attach the missing rates, or say missing_funding=zero to trade without them",
+            "the funding of a perpetual is not known for every bar",
+            where=f"{bars.instrument.symbol}, row {row + 1}, {format_time(int(bars.ts[row]))}",
+            found=f"{count:,} of {len(bars):,} bars without a rate"
+            if has_column
+            else "no funding column",
+            expected="a rate for each bar, 0 where none falls due",
+            remedy="Lay the rates beside the bars (attach_funding, or --funding FILE), or say "
+            "missing_funding=zero (--missing-funding zero) to trade without",
         )
-    return np.where(missing, 0.0, rates)
+    return np.where(unknown, 0.0, rates)
 
 
 def _check(bars: Bars) -> None:

@@ -8,13 +8,12 @@ from typing import Any
 
 from pydantic import Field
 
-from agent_gym.core.errors import ConfigError, DataError
+from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import register
 from agent_gym.core.seeds import Seeds
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.instrument import Instrument, InstrumentKind
-from agent_gym.markets.quality import format_time
-from agent_gym.markets.readers import ReadRequest, read_bars, read_raw
+from agent_gym.markets.readers import ReadRequest, read_bars
 from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
 
 
@@ -43,34 +42,7 @@ class FileMarket:
 
     def bars(self, seeds: Seeds) -> Bars:
         """Return the bars, checked, or raise; a file or span that is not there is a ConfigError."""
-        config = self._config
-        if not config.path.is_file():
-            found = "a directory" if config.path.is_dir() else "no such file"
-            raise ConfigError("there is no market file here", where=str(config.path), found=found)
-        try:
-            bars = read_bars(config.path, request=config.request())
-        except DataError as error:
-            _check_span(config, error)
-            raise
-        return _named(bars, config)
-
-
-def _check_span(config: FileMarketConfig, error: DataError) -> None:
-    """Raise ConfigError if the file was refused because it has no bar in the asked span."""
-    span = config.expected()
-    if span.start_ns is None and span.end_ns is None:
-        return
-    anything = config.request().model_copy(update={"start": None, "end": None})
-    bars = read_raw(config.path, request=anything).bars
-    first, last = int(bars.ts.min()), int(bars.ts.max())
-    early = span.end_ns is not None and span.end_ns < first
-    if early or (span.start_ns is not None and span.start_ns > last):
-        raise ConfigError(
-            "no bar of the file lies in the asked span",
-            where=str(config.path),
-            found=f"bars from {format_time(first)} to {format_time(last)}",
-            remedy="Ask for a start and an end within the file",
-        ) from error
+        return _named(read_bars(self._config.path, request=self._config.request()), self._config)
 
 
 def _named(bars: Bars, config: FileMarketConfig) -> Bars:
@@ -89,6 +61,7 @@ def _named(bars: Bars, config: FileMarketConfig) -> Bars:
             where=str(config.path),
             found=", ".join(f"{name} {getattr(known, name)}" for name in wrong),
             expected=", ".join(f"{name} {value}" for name, value in wrong.items()),
+            remedy="Leave these out to take what the file says",
         )
     return replace(bars, instrument=Instrument(**(known.model_dump() | said)))
 

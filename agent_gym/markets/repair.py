@@ -102,7 +102,13 @@ def admit(
     start = np.arange(1, len(bars) + 1) if rows is None else rows
     draft = _repair(_Draft(bars, start), policy, asked.as_of_ns)
     if len(draft.bars) == 0:
-        raise DataError("no bars are left", where=source_name, found=f"{len(bars)} before repair")
+        raise DataError(
+            "no bars are left",
+            where=source_name,
+            found=f"{len(bars)} before repair",
+            expected="at least one sound bar",
+            remedy="Look at the faults with `agent-gym data check`, and drop less",
+        )
     report = check_bars(draft.bars, source_name=source_name, rows=draft.rows, expected=asked)
     problem = refusal(report, policy)
     if problem is not None:

@@ -11,7 +11,7 @@ from pydantic import Field
 from agent_gym.agents import Independent
 from agent_gym.core import Config, Ref, Seeds, make, register
 from agent_gym.core.types import Decision, EpisodeStart, Observation, Role, Step
-from agent_gym.envs import ContinuousTargets, MarketWorld, MarketWorldConfig
+from agent_gym.envs import ContinuousTargets, MarketConfig, MarketWorld
 from agent_gym.evaluation.backtest import BacktestEngine
 from agent_gym.markets.source import open_market
 from agent_gym.rollouts import ParquetSink, StepStore, check_agent, run_episode
@@ -58,7 +58,7 @@ def dip(config: DipConfig) -> DipBuyer:
 
 
 bars = open_market(Ref(use="synthetic/btc-1h", params={"n_bars": 3_000}), Seeds(7))
-config = MarketWorldConfig(actions=ContinuousTargets(), episode_bars=500)
+config = MarketConfig(actions=ContinuousTargets(), episode_bars=500)
 
 # The contract: legal and finite, leaves observations alone, same seed gives the same episode.
 check_agent(lambda: DipBuyer(DipConfig()), lambda: MarketWorld(config, bars))

@@ -18,10 +18,12 @@ from agent_gym.agents.rules.momentum import MomentumConfig, momentum
 from agent_gym.agents.rules.rsi import RsiConfig, rsi
 from agent_gym.agents.rules.sma_cross import SmaCrossConfig, sma_cross
 from agent_gym.agents.rules.vol_target import VolTargetConfig, vol_target
+from agent_gym.core.clock import HOUR_NS
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import ActionSpec, EpisodeStart, Nanos, Observation, Outcome, Role
 
 FEATURES = ("open", "high", "low", "close", "volume")
+PERIOD_NS = Nanos(HOUR_NS)
 
 RULES = {
     "rules/flat": lambda: flat(FlatConfig()),
@@ -42,8 +44,8 @@ RULES = {
 }
 
 
-def start(seed=0, actions=None, features=FEATURES):
-    return EpisodeStart(Role("trader"), features, actions or ActionSpec(), Seeds(seed))
+def start(seed=0, actions=None, features=FEATURES, period_ns=PERIOD_NS):
+    return EpisodeStart(Role("trader"), features, actions or ActionSpec(), Seeds(seed), period_ns)
 
 
 def walk(n, seed=0, first=100.0, vol=0.01):
@@ -72,7 +74,7 @@ class BarWorld:
     roles = (Role("trader"),)
 
     def start(self, role, seeds):
-        return EpisodeStart(role, FEATURES, ActionSpec(), seeds)
+        return EpisodeStart(role, FEATURES, ActionSpec(), seeds, PERIOD_NS)
 
     def reset(self, seeds):
         bars = walk(60, seed=seeds.as_int() % 1000)
@@ -151,7 +153,7 @@ def slow_vol_target(config, bars):
         if i >= config.warmup_bars:
             moves = close[1 : i + 1] / close[:i] - 1
             weights = decay ** np.arange(i)[::-1]
-            yearly = math.sqrt(np.average(moves**2, weights=weights) * config.bars_per_year)
+            yearly = math.sqrt(np.average(moves**2, weights=weights) * 8760.0)
             wanted = min(config.max_size, config.target_vol / yearly)
             if i == config.warmup_bars or abs(wanted - held) > config.band:
                 held = wanted

@@ -13,8 +13,10 @@ from agent_gym.agents.rules.momentum import MomentumConfig, momentum
 from agent_gym.agents.rules.rsi import RsiConfig, rsi
 from agent_gym.agents.rules.sma_cross import SmaCrossConfig, sma_cross
 from agent_gym.agents.rules.vol_target import VolTargetConfig, vol_target
-from agent_gym.core.errors import ConfigError
+from agent_gym.core.clock import DAY_NS, HOUR_NS, MINUTE_NS
+from agent_gym.core.errors import AgentError, ConfigError
 from agent_gym.core.registry import configure
+from agent_gym.markets.periods import bars_per_year
 
 SECOND_OPINIONS = {
     "sma": (sma_cross, samples.slow_sma_cross, SmaCrossConfig, {"fast": 5, "slow": 13}),
@@ -72,6 +74,37 @@ def test_vol_target_holds_the_volatility_it_was_told():
     moves = np.diff(bars["close"]) / bars["close"][:-1]
     held = np.std(targets[:-1][500:] * moves[500:]) * np.sqrt(8760)
     assert held == pytest.approx(0.3, rel=0.05)
+
+
+def test_vol_target_holds_the_same_yearly_volatility_on_minutes_and_hours():
+    # One walk in minutes; every 60th close of it is the same market in hours.
+    minutes = walk(600_000, seed=6, vol=0.9 / np.sqrt(525_600))["close"]
+    rule = vol_target(VolTargetConfig(target_vol=0.3, half_life_bars=200, band=0.0))
+    held = {}
+    for period_ns, close in ((MINUTE_NS, minutes), (HOUR_NS, minutes[::60])):
+        targets = rule.targets(start(period_ns=period_ns), {"close": close})
+        moves = np.diff(close) / close[:-1]
+        earned = (targets[:-1] * moves)[500:]
+        held[period_ns] = np.std(earned) * np.sqrt(bars_per_year(period_ns))
+    assert held[MINUTE_NS] == pytest.approx(0.3, rel=0.05)
+    assert held[HOUR_NS] == pytest.approx(held[MINUTE_NS], rel=0.05)
+
+
+@pytest.mark.parametrize("period_ns", [MINUTE_NS, HOUR_NS, DAY_NS])
+def test_a_told_period_is_the_same_as_its_bars_per_year(period_ns):
+    bars = walk(300, seed=2, vol=0.02)
+    said = vol_target(VolTargetConfig(bars_per_year=bars_per_year(period_ns)))
+    told = vol_target(VolTargetConfig()).targets(start(period_ns=period_ns), bars)
+    assert said.targets(start(period_ns=None), bars).tobytes() == told.tobytes()
+    assert said.targets(start(), bars).tobytes() == told.tobytes()
+
+
+@pytest.mark.parametrize("period_ns", [None, 0])
+def test_vol_target_without_any_period_says_what_to_do(period_ns):
+    rule, began = vol_target(VolTargetConfig()), start(period_ns=period_ns)
+    for door in (rule.reset, lambda at: rule.lanes([at]), lambda at: rule.targets(at, walk(9))):
+        with pytest.raises(AgentError, match="bars_per_year, such as 8760"):
+            door(began)
 
 
 # One setting and another value for every field; with both, short or long, on the same walk.

@@ -170,6 +170,15 @@ USAGE = {
         (*AGENT, "--data", "{file}", "--start", "2030-01-01"),
         "no bar of the file",
     ),
+    "one bar of a file": (
+        (*AGENT, "--data", "{file}", "--start", "2024-01-02", "--end", "2024-01-02"),
+        "fewer than two bars",
+    ),
+    "one bar of a market": (
+        (*AGENT, *MARKET, "--start", "2024-01-02", "--end", "2024-01-02"),
+        "fewer than two bars",
+    ),
+    "a time beyond all": ((*AGENT, "--data", "{file}", "--end", "9999-12-31"), "too far away"),
     "no file": ((*AGENT, "--data", "{folder}/none.csv"), "no such file"),
     "a folder for a file": ((*AGENT, "--data", "{folder}"), "a directory"),
     "file options for a market": ((*AGENT, *MARKET, "--gaps", "keep"), "--data only"),
@@ -221,6 +230,16 @@ def test_data_that_is_refused_exits_with_3(call, tmp_path):
     assert not (tmp_path / "out").exists()
     assert document(call, *AGENT, "--data", file, "--gaps", "keep")["provenance"]["rows"] == 99
     assert document(call, *AGENT, "--data", file, "--gaps", "fill")["provenance"]["rows"] == 100
+
+
+def test_a_file_of_one_bar_is_refused_as_data(call, tmp_path):
+    file = tmp_path / "one.csv"
+    file.write_text("ts,open,high,low,close,volume\n2024-01-01T00:00:00Z,1,2,1,2,3\n")
+    code, _, err = call(*AGENT, "--data", file)
+    assert (code, "--period 1h" in err) == (3, True)
+    code, _, err = call(*AGENT, "--data", file, "--period", "1h")
+    assert code == 3
+    assert "longer file" in err
 
 
 def test_a_run_that_fails_exits_with_4_and_leaves_nothing(call, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from agent_gym.agents.team import Independent
 from agent_gym.core import Ref, Seeds, make, names
 from agent_gym.core.types import Role
-from agent_gym.envs import ContinuousTargets, MarketWorld, MarketWorldConfig
+from agent_gym.envs import ContinuousTargets, MarketConfig, MarketWorld
 from agent_gym.markets.bars import PRICE_COLUMNS, Bars
 from agent_gym.rollouts import MemorySink, check_agent, check_world, play, trajectory_hash
 from tests.samples import random_bars
@@ -16,7 +16,7 @@ ACTIONS = [{"kind": "discrete"}, {"kind": "continuous"}]
 
 
 def world(bars, actions, *, n=200):
-    config = MarketWorldConfig(
+    config = MarketConfig(
         actions=actions, episode_bars=n, random_start=False, warmup_bars=0, features=("return_z",)
     )
     return MarketWorld(config, bars)
@@ -40,7 +40,9 @@ def poisoned(bars: Bars, after: int) -> Bars:
         column = getattr(bars, name).copy()
         column[after + 1 :] = 1e9 if name != "low" else 1.0
         columns[name] = column
-    return Bars(bars.instrument, bars.period_ns, bars.ts, **columns)
+    rates = bars.extra["funding"].copy()
+    rates[after + 1 :] = 0.01
+    return Bars(bars.instrument, bars.period_ns, bars.ts, **columns, extra={"funding": rates})
 
 
 @pytest.mark.parametrize("cut", [60, 150])
@@ -52,7 +54,7 @@ def test_no_agent_and_no_observation_sees_the_future(name, cut):
         play(world(bars, ContinuousTargets()), team, "e", Seeds(3), [sink])
         return sink.steps
 
-    bars = random_bars(300, 3)
+    bars = random_bars(300, 3, funding=1e-4)
     clean, dirty = steps(bars), steps(poisoned(bars, cut))
     assert [s.decision.action for s in clean[: cut + 1]] == [
         s.decision.action for s in dirty[: cut + 1]

@@ -23,7 +23,6 @@ from agent_gym.envs import (
     MarketEnv,
     MarketVectorEnv,
     MarketWorld,
-    MarketWorldConfig,
     ParallelView,
 )
 from agent_gym.envs.sb3_view import SB3VecEnv
@@ -45,15 +44,15 @@ def test_registered_environment_passes_both_checkers(actions):
 
 
 def test_any_world_passes_as_gymnasium_and_pettingzoo():
-    config = MarketWorldConfig(episode_bars=40, roles=("one",))
+    config = MarketConfig(episode_bars=40, roles=("one",))
     check_sb3(GymView(MarketWorld(config, BARS)))
-    pair = MarketWorldConfig(episode_bars=40, roles=("one", "two"))
+    pair = MarketConfig(episode_bars=40, roles=("one", "two"))
     parallel_api_test(ParallelView(MarketWorld(pair, BARS)), num_cycles=200)
 
 
 def test_a_world_with_two_roles_is_no_gymnasium_environment():
     with pytest.raises(ConfigError, match="ParallelView"):
-        GymView(MarketWorld(MarketWorldConfig(episode_bars=40, roles=("a", "b")), BARS))
+        GymView(MarketWorld(MarketConfig(episode_bars=40, roles=("a", "b")), BARS))
 
 
 def test_vector_form_is_registered():
@@ -140,7 +139,7 @@ def test_linear_reward_is_there_for_those_who_ask():
 
 
 def test_observation_shows_position_pnl_and_costs():
-    world = MarketWorld(MarketWorldConfig(episode_bars=20, random_start=False), BARS)
+    world = MarketWorld(MarketConfig(episode_bars=20, random_start=False), BARS)
     role = Role("trader")
     world.reset(Seeds(0))
     names = world.start(role, Seeds(0)).feature_names
@@ -247,7 +246,7 @@ def test_a_step_needs_a_running_episode():
         env.step(1)
     with pytest.raises(gym.error.ResetNeeded):
         env.step(1)
-    world = MarketWorld(MarketWorldConfig(episode_bars=3), BARS)
+    world = MarketWorld(MarketConfig(episode_bars=3), BARS)
     world.reset(Seeds(0))
     for _ in range(3):
         world.step({Role("trader"): 1})
@@ -290,11 +289,11 @@ def test_features_can_be_chosen():
 
 def test_fresh_markets_need_a_market_to_draw_from():
     with pytest.raises(ConfigError, match="fresh_market"):
-        MarketWorld(MarketWorldConfig(fresh_market=True), BARS)
+        MarketWorld(MarketConfig(fresh_market=True), BARS)
 
 
 def test_roles_share_the_bars_but_not_the_account():
-    config = MarketWorldConfig(roles=("bull", "bear"), episode_bars=30)
+    config = MarketConfig(roles=("bull", "bear"), episode_bars=30)
     world = MarketWorld(config, BARS)
     seen = world.reset(Seeds(4))
     bull, bear = world.roles

@@ -153,7 +153,7 @@ def test_an_honest_series_agent_is_not_accused():
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 1_000), st.integers(20, 110), st.sampled_from([{}, {"var_limit": 0.02}]))
 def test_the_future_does_not_reach_the_past(seed, cut, fields):
-    bars = random_bars(120, seed, kind="perpetual")
+    bars = random_bars(120, seed, kind="perpetual", funding=1e-3)
     poisoned = Bars(
         bars.instrument,
         bars.period_ns,
@@ -162,6 +162,7 @@ def test_the_future_does_not_reach_the_past(seed, cut, fields):
             np.where(np.arange(120) < cut, column, 1e9)
             for column in (bars.open, bars.high, bars.low, bars.close, bars.volume)
         ),
+        {"funding": np.where(np.arange(120) < cut, bars.extra["funding"], 0.5)},
     )
     honest, other = run(bars, CROSS, **fields), run(poisoned, CROSS, **fields)
     assert np.array_equal(honest.equity[:cut], other.equity[:cut])

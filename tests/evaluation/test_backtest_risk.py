@@ -1,23 +1,26 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from agent_gym.core.errors import AgentError
+from agent_gym.core.errors import AgentError, DataError
 from agent_gym.core.types import Decision
 from agent_gym.evaluation.backtest import BacktestConfig
+from agent_gym.evaluation.funding import funding_words
 from agent_gym.evaluation.risk_desk import MIN_RECORD, TrackRecord
 from agent_gym.exchange.risk import TailConfig, tail_risk
+from agent_gym.markets.readers import FundingRates, attach_funding
 from tests.evaluation.backtest_samples import (
     CROSS,
     HOLD,
     Puppet,
     run,
 )
-from tests.samples import bars_of, random_bars
+from tests.samples import bars_of, random_bars, without_funding
 
 FIELDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "capital": (20_000.0, {}),
@@ -39,7 +42,7 @@ FIELDS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("field", BacktestConfig.model_fields)
+@pytest.mark.parametrize("field", sorted(set(BacktestConfig.model_fields) - {"missing_funding"}))
 def test_every_field_of_the_config_acts(field):
     value, base = FIELDS[field]
     # Seed 3 rises, so that the agent earns a track record for Kelly to bet on.
@@ -50,6 +53,41 @@ def test_every_field_of_the_config_acts(field):
     assert plain.metrics.trades > 0
     assert changed.equity_hash != plain.equity_hash
     assert changed.manifest.config_hash != plain.manifest.config_hash
+
+
+@pytest.mark.parametrize("agent", [CROSS, Puppet(lambda t, obs: 0.5)])
+def test_missing_funding_acts_in_both_doors(agent):
+    bars = random_bars(60, funding=1e-3)
+    bare = without_funding(bars)
+    with pytest.raises(DataError, match="no funding column"):
+        run(bare, agent)
+    free = run(bare, agent, missing_funding="zero")
+    assert free.metrics.funding == 0.0
+    assert free.manifest.config["backtest"]["missing_funding"] == "zero"
+    assert run(bars, agent).metrics.funding != 0.0
+
+
+def test_the_manifest_says_which_funding_was_charged():
+    bars = random_bars(60, funding=1e-3)
+    rates = bars.extra["funding"].copy()
+    rates[:5] = np.nan
+    holes, bare = replace(bars, extra={"funding": rates}), without_funding(bars)
+
+    def said(bars, missing_funding="refuse"):
+        made = run(bars, HOLD, missing_funding=missing_funding)
+        facts = made.payload()["provenance"]["funding"]
+        assert facts == made.manifest.data["funding"]
+        return facts, funding_words(facts, len(bars))
+
+    refuse, zero = {"missing_funding": "refuse"}, {"missing_funding": "zero"}
+    assert said(bars)[0] == {"due": True, "rates": "bars", "bars_as_zero": 0} | refuse
+    assert said(bare, "zero")[0] == {"due": True, "rates": None, "bars_as_zero": 60} | zero
+    facts, words = said(holes, "zero")
+    assert facts == {"due": True, "rates": "bars", "bars_as_zero": 5} | zero
+    assert words == "charged at the rates of the bars, and zero for 5 of 60 bars"
+    assert said(random_bars(60, kind="spot")) == ({"due": False}, "none is due")
+    due = FundingRates(bars.ts[::8], np.full(8, 1e-4), "rates.csv")
+    assert said(attach_funding(bare, due))[1] == "charged at the rates of rates.csv"
 
 
 @pytest.mark.parametrize("field", ["kelly_fraction", "var_limit", "es_limit", "max_drawdown"])

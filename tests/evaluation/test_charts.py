@@ -18,7 +18,7 @@ from agent_gym.evaluation.figures import FIGURES, SHORT_FIGURES, Figure
 from agent_gym.evaluation.metrics import Metrics
 from agent_gym.evaluation.report import page, write_report
 from agent_gym.markets import Bars
-from tests.samples import bars_of, random_bars
+from tests.samples import bars_of, random_bars, renamed, without_funding
 
 for module in ("baselines", "sma_cross"):
     import_module(f"agent_gym.agents.rules.{module}")
@@ -168,20 +168,19 @@ def test_the_page_is_whole_and_needs_no_network(usual, tmp_path):
         assert words in said
 
 
+def test_the_page_says_which_funding_was_charged():
+    bars = random_bars(60, funding=1e-4)
+    paid = page(compared(bars), picture=b"x")
+    assert "charged at the rates of the bars" in parsed(paid).text
+    free = compared(without_funding(bars), missing_funding="zero")
+    said = parsed(page(free, picture=b"x")).text
+    assert "none charged: no rates are known, and zero was asked for" in said
+
+
 def test_strings_from_outside_are_escaped():
     bars = random_bars(60)
     evil = "<script>alert(1)</script>"
-    named = Bars(
-        bars.instrument.model_copy(update={"symbol": evil}),
-        bars.period_ns,
-        bars.ts,
-        bars.open,
-        bars.high,
-        bars.low,
-        bars.close,
-        bars.volume,
-    )
-    text = page(compared(named), title=evil + '"', picture=b"x")
+    text = page(compared(renamed(bars, evil)), title=evil + '"', picture=b"x")
     assert evil not in text
     assert "script" not in parsed(text).seen
 

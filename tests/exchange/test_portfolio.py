@@ -1,22 +1,22 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gym.core import Seeds, VenueError
+from agent_gym.core import DataError, Seeds, VenueError
 from agent_gym.exchange import AccountRules, Costs, run_series
 from agent_gym.exchange.portfolio import run_portfolio
-from agent_gym.markets import Bars, Instrument
-from tests.samples import random_bars
+from tests.samples import flat_bars, random_bars, renamed, without_funding
 
 
-def markets(n_m, n, seed, kind="perpetual"):
+def markets(n_m, n, seed, kind="perpetual", funding=2e-3):
+    """Return bars of several instruments, each with a funding rate of its own."""
     made = []
     for m in range(n_m):
-        b = random_bars(n, seed + m, kind=kind, sigma=0.03)
-        columns = (b.open, b.high, b.low, b.close, b.volume)
-        instrument = Instrument(symbol=f"C{m}/USDT", kind=kind)
-        made.append(Bars(instrument, b.period_ns, b.ts, *columns))
+        bars = random_bars(n, seed + m, kind=kind, sigma=0.03, funding=funding * (-1) ** m)
+        made.append(renamed(bars, f"C{m}/USDT"))
     return made
 
 
@@ -36,6 +36,9 @@ def test_one_instrument_gives_the_bits_of_the_series_door(seed, latency, leverag
     assert alone.equity.tobytes() == whole.equity.tobytes()
     assert alone.positions[:, 0].tobytes() == whole.position.tobytes()
     assert alone.trades["qty"].tolist() == whole.fills["qty"].tolist()
+    assert alone.account.funding == whole.totals["funding"]
+    paid = alone.account.funding != 0.0
+    assert paid == (kind == "perpetual") or whole.equity.min() < 1e-3 * rules.cash
 
 
 @given(seed=st.integers(0, 10**6), n_m=st.integers(2, 4))
@@ -46,9 +49,10 @@ def test_money_is_conserved_and_leverage_holds(seed, n_m):
     result = run_portfolio(bars, targets, Costs(), rules)
     flow = result.trades["qty"] * result.trades["price"] + result.trades["fee"]
     slack = 1e-9 * (rules.cash + np.abs(flow).sum())
-    assert rules.cash - flow.sum() + result.account.insurance == pytest.approx(
-        result.cash[-1], abs=slack
-    )
+    rest = rules.cash - flow.sum() - result.account.funding + result.account.insurance
+    assert rest == pytest.approx(result.cash[-1], abs=slack)
+    assert result.account.funding == pytest.approx(funding_due(bars, result), abs=slack)
+    assert result.account.funding != 0.0
     closes = np.column_stack([b.close for b in bars])
     worth = result.cash + (result.positions * closes).sum(axis=1)
     assert np.allclose(worth, result.equity, rtol=0, atol=slack)
@@ -59,6 +63,35 @@ def test_money_is_conserved_and_leverage_holds(seed, n_m):
     grew = gross > (np.abs(result.positions[:-1]) * opens).sum(axis=1)
     checked = traded & grew
     assert (gross[checked] <= 2.0 * equity_at_open[checked] * (1 + 1e-9) + slack).all()
+
+
+def funding_due(bars, result):
+    """Return what the positions held before each bar owe at its open, counted by hand."""
+    opens = np.column_stack([b.open for b in bars])[1:]
+    rates = np.column_stack([b.extra["funding"] for b in bars])[1:]
+    return float((result.positions[:-1] * opens * rates).sum())
+
+
+def test_funding_of_one_instrument_is_paid_out_of_the_cash_of_all():
+    flat = [renamed(flat_bars(9, kind="perpetual"), name) for name in ("A/USDT", "B/USDT")]
+    rates = np.zeros(9)
+    rates[4] = 0.01
+    dear = replace(flat[1], extra={"funding": rates})
+    run = run_portfolio([flat[0], dear], np.full((9, 2), 0.4), Costs.free())
+    assert run.cash[3] == pytest.approx(2_000.0)
+    assert run.cash[4] == pytest.approx(2_000.0 - 4_000.0 * 0.01)
+    assert run.account.funding == pytest.approx(40.0)
+    assert run.equity[-1] == pytest.approx(10_000.0 - 40.0)
+
+
+def test_one_perpetual_without_funding_stops_the_portfolio():
+    first, second = markets(2, 20, 0)
+    with pytest.raises(DataError, match="C1/USDT"):
+        run_portfolio([first, without_funding(second)], np.zeros((20, 2)))
+    free = run_portfolio(
+        [first, without_funding(second)], np.zeros((20, 2)), Costs(missing_funding="zero")
+    )
+    assert free.equity[-1] == 10_000.0
 
 
 def test_targets_must_fit():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent_gym.core import ConfigError, DataError, Seeds, VenueError
 from agent_gym.exchange import AccountRules, Costs, Tape, run_series, run_sweep
-from tests.samples import bars_of, flat_bars, random_bars
+from tests.samples import bars_of, flat_bars, random_bars, without_funding
 
 BPS = 1e-4
 
@@ -219,9 +221,11 @@ def test_lots_and_smallest_notional():
         bars.ts,
         *(getattr(bars, c) for c in ("open", "high", "low", "close", "volume")),
     )
-    result = run_series(bars, np.array([0.0337, 0.01, 0.0, 0.0, 0.0, 0.0]), Costs.free())
-    assert result.fills["qty"].tolist() == [3.0, -2.0]  # the last lot is worth too little
-    assert result.position[-1] == 1.0
+    result = run_series(bars, np.array([0.0337, 0.01, 0.005, 0.0, 0.0, 0.0]), Costs.free())
+    # Half a unit is too small a trade, but a whole position may be closed however small it is.
+    assert result.fills["qty"].tolist() == [3.0, -2.0, -1.0]
+    assert result.fills["bar"].tolist() == [1, 2, 4]
+    assert result.position[-1] == 0.0
 
 
 def test_a_sweep_keeps_the_totals_of_single_runs():
@@ -268,6 +272,41 @@ def test_missing_funding_is_refused_or_said_to_be_zero():
     with pytest.raises(DataError, match="row 4"):
         run_series(holes, np.ones(10))
     assert len(run_series(holes, np.ones(10), Costs(missing_funding="zero")).fills) == 1
+
+
+def test_a_perpetual_without_a_funding_column_is_refused_or_said_to_be_zero():
+    with_rates = random_bars(40, funding=1e-3)
+    bars = without_funding(with_rates)
+    with pytest.raises(DataError) as refused:
+        Tape.of(bars, Costs())
+    said = refused.value.as_dict()
+    assert said["found"] == "no funding column"
+    assert all(said[part] for part in ("what", "where", "found", "expected", "remedy"))
+    assert "BTC/USDT, row 1, 2024-01-01" in said["where"]
+    assert "missing_funding=zero" in said["remedy"]
+    free = run_series(bars, np.ones(40), Costs(missing_funding="zero"))
+    known = random_bars(40, funding=0.0)
+    assert free.totals["funding"] == 0.0
+    assert free.equity.tobytes() == run_series(known, np.ones(40)).equity.tobytes()
+    paying = run_series(with_rates, np.ones(40), Costs(missing_funding="zero"))
+    assert paying.totals["funding"] > 0.0
+
+
+def test_every_rate_that_is_not_a_number_counts_as_missing():
+    bars = random_bars(10, funding=1e-3)
+    for rate in (np.nan, np.inf, -np.inf):
+        odd = replace(bars, extra={"funding": np.full(10, rate)})
+        with pytest.raises(DataError, match="10 of 10 bars without a rate"):
+            Tape.of(odd, Costs())
+
+
+@pytest.mark.parametrize("kind", ["spot", "prediction"])
+def test_only_perpetuals_need_funding(kind):
+    bars = without_funding(random_bars(40, kind=kind))
+    rates = replace(bars, extra={"funding": np.full(40, 0.01)})
+    plain, odd = run_series(bars, np.ones(40)), run_series(rates, np.ones(40))
+    assert plain.equity.tobytes() == odd.equity.tobytes()
+    assert plain.totals["funding"] == odd.totals["funding"] == 0.0
 
 
 ABSURD = {

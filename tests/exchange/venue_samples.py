@@ -1,13 +1,14 @@
 """Small order venues and orders that the tests share."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 
 from agent_gym.exchange import Costs
 from agent_gym.exchange.orders import Order, OrderKind
 from agent_gym.exchange.venue import Venue
-from agent_gym.markets import Bars, Instrument
-from tests.samples import bars_of, random_bars
+from tests.samples import bars_of, random_bars, renamed
 
 SYMBOL = "BTC/USDT"
 
@@ -36,29 +37,18 @@ def market(qty, **more):
     return Order(SYMBOL, OrderKind.MARKET, qty, **more)
 
 
-def two_markets(n=60, seed=1, kind="perpetual", sigma=0.02):
-    bars = [random_bars(n, seed + i, kind=kind, sigma=sigma) for i in range(2)]
+def two_markets(n=60, seed=1, kind="perpetual", sigma=0.02, funding=0.0):
     names = ("BTC/USDT", "ETH/USDT")
     return [
-        Bars(
-            Instrument(symbol=name, kind=kind),
-            b.period_ns,
-            b.ts,
-            b.open,
-            b.high,
-            b.low,
-            b.close,
-            b.volume,
-        )
-        for name, b in zip(names, bars, strict=True)
+        renamed(random_bars(n, seed + i, kind=kind, sigma=sigma, funding=funding), name)
+        for i, name in enumerate(names)
     ]
 
 
 def scaled(bars, scale):
     """Return the same market with prices of 1e-12 or 1e12."""
-    prices = (bars.open * scale, bars.high * scale, bars.low * scale, bars.close * scale)
-    volume = bars.volume / scale
-    return Bars(bars.instrument, bars.period_ns, bars.ts, *prices, volume)
+    columns = {name: getattr(bars, name) * scale for name in ("open", "high", "low", "close")}
+    return replace(bars, **columns, volume=bars.volume / scale)
 
 
 ORDERS = st.lists(

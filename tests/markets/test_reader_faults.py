@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyarrow import feather
 from reader_samples import cell, frame, same_prices, spoiled, stamps, with_time, write_csv
 
-from agent_gym.core.errors import AgentGymError, DataError
+from agent_gym.core.errors import AgentGymError, ConfigError, DataError
 from agent_gym.markets.readers import (
     read_bars,
 )
@@ -84,6 +84,7 @@ def test_a_bad_file_ends_in_a_clear_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match=words) as caught:
         read_bars(path)
     assert str(path) in str(caught.value.where)
+    assert caught.value.remedy
 
 
 def test_the_table_of_bad_files_starts_from_a_good_one(tmp_path: Path) -> None:
@@ -102,9 +103,9 @@ def test_a_thousands_comma_far_down_does_not_shift_its_row(tmp_path: Path) -> No
 
 
 def test_a_directory_and_a_missing_file_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="a directory"):
+    with pytest.raises(ConfigError, match="a directory"):
         read_bars(tmp_path)
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(ConfigError, match="no such file"):
         read_bars(tmp_path / "absent.csv")
 
 

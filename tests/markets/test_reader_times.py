@@ -114,3 +114,18 @@ class TestTimes:
         assert parse_time(5) == 5
         with pytest.raises(ConfigError, match="not a time"):
             parse_time("yesterday")
+
+
+def test_a_wrong_zone_is_refused_even_where_it_is_not_needed(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", frame())
+    with pytest.raises(ConfigError, match="no such time zone"):
+        read_bars(path, request=ReadRequest(naive="Mars/Base"))
+
+
+def test_a_period_or_time_that_no_clock_can_say_is_refused(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", frame())
+    with pytest.raises(ConfigError, match="period is too long"):
+        read_bars(path, request=ReadRequest(period="99999999999999999d"))
+    for text in ("0001-01-01", "9999-12-31", 10**30):
+        with pytest.raises(ConfigError, match=r"too far away \(at option --end"):
+            read_bars(path, request=ReadRequest(end=text))

@@ -167,7 +167,7 @@ class TestRequests:
         path = write_csv(tmp_path / "a.csv", frame())
         with pytest.raises(DataError, match=r"48 of 73.*--coverage keep"):
             read_bars(path, request=ReadRequest(start="2024-01-01", end="2024-01-04"))
-        with pytest.raises(DataError, match="no bars in the asked span"):
+        with pytest.raises(ConfigError, match="no bar of the file lies in the asked span"):
             read_bars(path, request=ReadRequest(start="2025-01-01"))
         with pytest.raises(ConfigError, match="start is after the end"):
             read_bars(path, request=ReadRequest(start="2025-01-01", end="2024-01-01"))

@@ -58,6 +58,7 @@ class Formula:
             ``stride`` bytes a bar: 0 for a series, the length of a state for lanes. ``columns``
             is the address of a table of column addresses.
         key_slot: The slot that takes the seed, for a rule that throws dice.
+        told: Returns the slots that only the world can fill, such as those that need its period.
     """
 
     name: str
@@ -66,10 +67,14 @@ class Formula:
     step: Any
     run: Callable[[int, int, int, int, int], None]
     key_slot: int | None = None
+    told: Callable[[EpisodeStart], Mapping[int, float]] | None = None
 
     def begin(self, state: FloatArray, start: EpisodeStart) -> None:
         """Put a state back to the start of an episode."""
         state[:] = self.initial
+        if self.told is not None:
+            for slot, value in self.told(start).items():
+                state[slot] = value
         if self.key_slot is not None:
             state.view(np.int64)[self.key_slot] = start.seeds.child("rule").as_uint64()
 

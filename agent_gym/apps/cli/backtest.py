@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 from pydantic import Field
 from rich import box
@@ -12,22 +13,24 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from agent_gym.apps.cli.config_options import flag, parse_pairs, with_options, words_of
-from agent_gym.apps.cli.output import emit, notes, table
+from agent_gym.apps.cli.output import emit, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.workspace import check_writable, home, source_commit
-from agent_gym.core.errors import ConfigError
+from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.files import write_json, write_text
 from agent_gym.core.registry import Config, Ref, configure, entry, names
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.backtest import BacktestConfig, BacktestEngine
 from agent_gym.evaluation.baselines import Comparison, compare, short_table
 from agent_gym.evaluation.charts import png
+from agent_gym.evaluation.funding import funding_words
 from agent_gym.evaluation.report import page
 from agent_gym.evaluation.results import RESULTS, staged
+from agent_gym.exchange.tape import funding_rates
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.file_source import FileMarket, FileMarketConfig
 from agent_gym.markets.quality import format_time
-from agent_gym.markets.readers import ReadRequest
+from agent_gym.markets.readers import ReadRequest, attach_funding, read_funding
 from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
 from agent_gym.markets.source import open_market
 
@@ -50,6 +53,9 @@ class BacktestJob(Config):
         default=(), description="parameter of the market, repeatable"
     )
     bars: int | None = Field(default=None, ge=2, description="bars that the market generates")
+    funding: Path | None = Field(
+        default=None, description="file of a perpetual's funding rates to lay beside the bars"
+    )
     seed: int = Field(default=0, ge=0, description="seed of the market and of the agent")
 
 
@@ -72,7 +78,7 @@ def backtest(
     if plot or out is not None:
         out = out or home() / "backtests" / agent.use.replace("/", "-")
         check_writable(out)
-    bars = open_bars(job, request)
+    bars = with_funding(open_bars(job, request), job.funding, request)
     command = ["agent-gym", "backtest", *words_of(job), *words_of(config, FLAGS), *_words(request)]
     engine = BacktestEngine(config, command=command, commit=source_commit())
     comparison = compare(engine, bars, agent, job.seed)
@@ -86,10 +92,17 @@ def chosen_agent(job: BacktestJob) -> Ref:
     """Return the agent that was named, its parameters checked before anything is read."""
     if job.agent is None:
         raise ConfigError(
-            "a backtest needs an agent", expected="--agent NAME", remedy=known_names("agent")
+            "a backtest needs an agent",
+            where="agent-gym backtest",
+            expected="--agent NAME",
+            remedy=known_names("agent"),
         )
     agent = Ref(use=job.agent, params=parse_pairs(job.param, "--param"))
-    configure(entry("agent", agent.use).config, agent.params, where=f"agent {agent.use}")
+    try:
+        configure(entry("agent", agent.use).config, agent.params, where=f"agent {agent.use}")
+    except ConfigError as error:
+        error.remedy = error.remedy or f"`agent-gym agents show {agent.use}` tells its parameters"
+        raise
     return agent
 
 
@@ -114,17 +127,50 @@ def open_bars(job: BacktestJob, request: ReadRequest) -> Bars:
         params = parse_pairs(job.market_param, "--market-param")
         if job.bars is not None:
             params["n_bars"] = job.bars
-        bars = open_market(Ref(use=str(job.market), params=params), Seeds(job.seed))
-        whole = bars
-        bars = bars.between(span.start_ns, span.end_ns)
+        whole = open_market(Ref(use=str(job.market), params=params), Seeds(job.seed))
+        bars = whole.between(span.start_ns, span.end_ns)
         if len(bars) < 2:
             raise ConfigError(
                 "fewer than two bars lie between start and end",
+                where=f"market {job.market}",
                 found=f"bars from {_time(whole.ts[0])} to {_time(whole.ts[-1])}",
+                expected="two bars or more",
+                remedy="Change --start and --end, or ask for more with --bars",
             )
-    if bars.instrument.kind == "perpetual" and "funding" not in bars.extra:
-        notes.print("Note: these bars of a perpetual hold no funding, so none is charged.")
+    if len(bars) < 2:
+        cut = span.start_ns is not None or span.end_ns is not None
+        raise (ConfigError if cut else DataError)(
+            "fewer than two bars cannot be traded",
+            where=str(job.data),
+            found=f"one bar, of {_time(bars.ts[0])}",
+            expected="two bars or more",
+            remedy="Change --start and --end" if cut else "Take a longer file",
+        )
     return bars
+
+
+def with_funding(bars: Bars, file: Path | None, request: ReadRequest) -> Bars:
+    """Return the bars with the rates of a file beside them; those beyond its span have none."""
+    if file is None:
+        return bars
+    if not file.is_file():
+        found = "a directory" if file.is_dir() else "no such file"
+        raise ConfigError("there is no file of funding rates here", where=str(file), found=found)
+    if bars.instrument.kind != "perpetual":
+        raise ConfigError(
+            "funding is paid on perpetuals alone",
+            where="--funding",
+            found=f"{bars.instrument.symbol}, {bars.instrument.kind}",
+            remedy="Leave it out, or say --kind perpetual if that is what the file holds",
+        )
+    if np.isfinite(funding_rates(bars)).any():
+        raise ConfigError(
+            "the bars come with funding rates of their own",
+            where="--funding",
+            found=bars.provenance.origin,
+            remedy="Leave it out, or import the bars without their funding column",
+        )
+    return attach_funding(bars, read_funding(file, request=request), outside="missing")
 
 
 def save(comparison: Comparison, out: Path, *, plot: bool) -> None:
@@ -148,6 +194,8 @@ def view_of(comparison: Comparison, out: Path | None) -> RenderableType:
         f"{data['source']} {data['origin']}{' (sandbox)' if data['sandbox'] else ''}; "
         f"final equity {run.equity[-1]:,.2f}, equity hash {run.equity_hash}",
     ]
+    if data["funding"]["due"]:
+        lines.append(f"Funding: {funding_words(data['funding'], len(bars))}")
     if run.caps:
         held = ", ".join(f"{part} {times:,}" for part, times in run.caps["bound"].items())
         lines.append(f"Held back in {run.caps['decisions']:,} decisions: {held}")
@@ -175,7 +223,12 @@ def _refuse(source: str, given: dict[str, Any]) -> None:
     """Raise ConfigError for options that belong to the other source of bars."""
     said = [name for name, value in given.items() if value not in (None, ())]
     if said:
-        raise ConfigError(f"these options go with {source} only", found=", ".join(said))
+        raise ConfigError(
+            f"these options go with {source} only",
+            where="options of agent-gym backtest",
+            found=", ".join(said),
+            remedy=f"Leave them out, or use {source}",
+        )
 
 
 def _words(request: ReadRequest) -> list[str]:

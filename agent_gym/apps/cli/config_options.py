@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
@@ -20,6 +21,10 @@ from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, configure
 
 NONE = "none"
+
+C = TypeVar("C", bound=Config)
+_LARGEST = 2**53  # beyond it a float64 skips numbers, and no length is that long
+_FIELD = re.compile(r"parameter '(?P<field>\w+)': (?P<rule>.*)", re.DOTALL)
 
 
 def with_options(
@@ -45,7 +50,7 @@ def with_options(
         def run(**values: Any) -> None:
             given = {name: values.pop(name) for name in options}
             said = {name: _said(value) for name, value in given.items() if value not in (None, [])}
-            built = configure(model, said, where=f"options of {panel.lower()}")
+            built = configured(model, said, panel=panel, flags=flags)
             command(**{parameter: built}, **values)
 
         kept = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own if p.name != parameter]
@@ -55,6 +60,27 @@ def with_options(
         return run
 
     return decorate
+
+
+def configured(
+    model: type[C], said: Mapping[str, Any], *, panel: str, flags: Mapping[str, str] | None = None
+) -> C:
+    """Return the config that options give; an error names the option, not the field behind it."""
+    where = f"options of {panel.lower()}"
+    try:
+        return configure(model, said, where=where)
+    except ConfigError as error:
+        named = _FIELD.match(error.what)
+        if named is None:
+            raise
+        option = (flags or {}).get(named["field"], flag(named["field"]))
+        raise ConfigError(
+            f"the option {option} does not take this value",
+            where=where,
+            found=error.found,
+            expected=named["rule"],
+            remedy=error.remedy or "See --help for what it takes",
+        ) from error
 
 
 def flag(name: str) -> str:
@@ -97,13 +123,33 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, Any]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise ConfigError(f"{option} takes name=value", found=repr(pair))
+            raise ConfigError(
+                f"{option} takes name=value",
+                where=option,
+                found=repr(pair),
+                expected=f"a name, an equals sign and a value, such as {option} period=21",
+                remedy="`agent-gym agents show NAME` lists the parameters of an agent",
+            )
         if name in found:
-            raise ConfigError(f"{option} names {name!r} twice", found=repr(pair))
+            raise ConfigError(
+                f"{option} names {name!r} twice",
+                where=option,
+                found=repr(pair),
+                expected="each name once",
+                remedy="Leave one of them out",
+            )
         try:
             found[name] = json.loads(text)
         except ValueError:
             found[name] = text
+        if isinstance(found[name], int) and abs(found[name]) > _LARGEST:
+            raise ConfigError(
+                f"{option} gives {name!r} a number that is too large",
+                where=option,
+                found=text,
+                expected=f"at most {_LARGEST}",
+                remedy="Give a smaller number",
+            )
     return found
 
 

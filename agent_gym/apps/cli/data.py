@@ -12,17 +12,21 @@ from rich.text import Text
 from agent_gym.apps.cli.data_fetch import register
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.apps.cli.read_options import with_request
+from agent_gym.apps.cli.targets import check_bars_target
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.markets.bars import Bars
-from agent_gym.markets.parquet import write_bars
 from agent_gym.markets.quality import QualityReport, format_time
 from agent_gym.markets.readers import ReadRequest, attach_funding, read_funding, read_raw
+from agent_gym.markets.readers.request import period_nanos
 from agent_gym.markets.resample import resample
+from agent_gym.markets.writers import write_series
 
 app = typer.Typer(no_args_is_help=True)
 register(app)
 
-FileArgument = Annotated[Path, typer.Argument(help="CSV, Parquet or Feather file of bars.")]
+FileArgument = Annotated[
+    Path, typer.Argument(help="CSV, Parquet or Feather file of bars, plain or packed.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -30,7 +34,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 @with_request
 def import_file(
     file: FileArgument,
-    out: Annotated[Path, typer.Option(help="Where the checked bars go (Parquet).")],
+    out: Annotated[Path, typer.Option(help="Where the bars go: .parquet, .csv or .feather.")],
     request: ReadRequest,
     resample_to: Annotated[
         str | None, typer.Option("--resample", help="Longer period to make, such as 1h.")
@@ -40,9 +44,17 @@ def import_file(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read a market file, check it, repair what was asked for, and write agent-gym's own format."""
+    """Read a market file, check it, repair what was asked for, and write it by its suffix."""
+    check_bars_target(out)
     if out.exists() and file.exists() and out.samefile(file):
-        raise ConfigError("a file cannot be imported onto itself", where=str(out))
+        raise ConfigError(
+            "a file cannot be imported onto itself",
+            where=str(out),
+            expected="another file",
+            remedy="Choose another name with --out",
+        )
+    if resample_to is not None:
+        period_nanos(resample_to, where="option --resample")
     raw = read_raw(file, request=request)
     report = raw.check()
     bars = raw.admitted()
@@ -50,8 +62,13 @@ def import_file(
         bars = attach_funding(bars, read_funding(funding, request=request))
     if resample_to is not None:
         bars = resample(bars, resample_to)
-    write_bars(out, bars)
-    payload = {"out": str(out), "bars": bars.describe(), "found": report.as_dict()["counts"]}
+    form = write_series(out, bars)
+    payload = {
+        "out": str(out),
+        "format": form,
+        "bars": bars.describe(),
+        "found": report.as_dict()["counts"],
+    }
     emit(payload, as_json=as_json, view=_description(f"Imported to {out}", bars))
 
 

@@ -12,13 +12,14 @@ import typer
 from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from agent_gym.apps.cli.config_options import configured
 from agent_gym.apps.cli.output import emit, notes, table
-from agent_gym.core.errors import ConfigError
-from agent_gym.core.registry import configure
+from agent_gym.apps.cli.targets import check_bars_target
+from agent_gym.apps.cli.workspace import check_writable
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.cache import BarCache
-from agent_gym.markets.parquet import write_bars
 from agent_gym.markets.readers import parse_time
+from agent_gym.markets.writers import write_series
 
 if TYPE_CHECKING:
     from agent_gym.markets.live import FetchProgress, MarketDataLoader
@@ -30,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def fetch(  # noqa: PLR0913 - each option of a command is an argument
-    out: Annotated[Path, typer.Option(help="Where the checked bars go (Parquet).")],
+    out: Annotated[Path, typer.Option(help="Where the bars go: .parquet, .csv or .feather.")],
     start: Annotated[str, typer.Option(help="First open time, ISO (a date is its midnight UTC).")],
     end: Annotated[str, typer.Option(help="Last open time, ISO (a date is its midnight UTC).")],
     exchange: Annotated[str, typer.Option(help="Exchange, by its ccxt id.")] = "binance",
@@ -57,8 +58,9 @@ def fetch(  # noqa: PLR0913 - each option of a command is an argument
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Fetch bars of an exchange, check that they are just those asked for, and write them."""
-    if out.is_dir():
-        raise ConfigError("the output is a directory", where=str(out), expected="a file name")
+    check_bars_target(out)
+    if cache is not None:
+        check_writable(cache)
     params: dict[str, Any] = {
         "exchange": exchange,
         "symbol": symbol,
@@ -68,13 +70,13 @@ def fetch(  # noqa: PLR0913 - each option of a command is an argument
         "max_retries": retries,
     }
     store = None if cache is None else BarCache(cache, sandbox=sandbox)
-    span = parse_time(start), parse_time(end)
+    span = parse_time(start, where="option --start"), parse_time(end, where="option --end")
     with _loader(params, store) as loader, _progress(quiet=as_json) as show:
         bars = loader.fetch_ohlcv(
             period, *span, gaps="keep" if keep_gaps else "raise", progress=show
         )
-    write_bars(out, bars)
-    payload = {"out": str(out), "bars": bars.describe()}
+    form = write_series(out, bars)
+    payload = {"out": str(out), "format": form, "bars": bars.describe()}
     emit(payload, as_json=as_json, view=_view(out, bars))
 
 
@@ -82,7 +84,8 @@ def _loader(params: dict[str, Any], cache: BarCache | None) -> MarketDataLoader:
     # ccxt takes a second or two to import: only those who fetch shall wait for it.
     live = import_module("agent_gym.markets.live")
     given = {name: value for name, value in params.items() if value is not None}
-    config = configure(live.LiveConfig, given, where="options of data fetch")
+    flags = {"timeout_s": "--timeout", "max_retries": "--retries"}
+    config = configured(live.LiveConfig, given, panel="data fetch", flags=flags)
     loader: MarketDataLoader = live.MarketDataLoader(config, cache=cache)
     return loader
 
@@ -107,7 +110,8 @@ def _progress(*, quiet: bool) -> Iterator[_Show]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[eta]}"),
     )
-    with Progress(*columns, console=notes, disable=quiet, transient=True) as bar:
+    hidden = quiet or not notes.is_terminal
+    with Progress(*columns, console=notes, disable=hidden, transient=True) as bar:
         yield _Show(bar)
 
 

@@ -152,7 +152,7 @@ def _for_picture(comparison: Comparison) -> Comparison:
 def progress(total: int) -> Iterator[Callable[[str], None]]:
     """Show a bar on stderr and yield the call that moves it."""
     columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=notes, transient=True) as bar:
+    with Progress(*columns, console=notes, disable=not notes.is_terminal, transient=True) as bar:
         task = bar.add_task("market", total=total)
 
         def done(what: str) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from agent_gym import __version__
-from agent_gym.apps.cli.output import report
-from agent_gym.core.errors import AgentGymError
+from agent_gym.apps.cli.output import EXIT_OK, EXIT_STOPPED, EXIT_USAGE, report
+from agent_gym.apps.cli.usage import refuse_empty, usage_error
+from agent_gym.core.errors import AgentGymError, StoreError
 
 COMMANDS = {
     "agents": "The agents that can be named, and their parameters.",
@@ -20,6 +27,13 @@ COMMANDS = {
     "doctor": "What this machine has, and what is missing.",
     "market": "Generate synthetic markets and measure how real they look.",
 }
+
+
+_STOPPED = AgentGymError(
+    "stopped before the end",
+    found="Ctrl-C",
+    remedy="Run it again; no file was left half-written",
+)
 
 
 def build(called: str | None) -> typer.Typer:
@@ -35,12 +49,73 @@ def build(called: str | None) -> typer.Typer:
 
 
 def main() -> None:
-    """Run the command line; errors of ours become a message and an exit code."""
-    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    """Run the command line; whatever goes wrong becomes a message and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A file name that the terminal cannot show must not end the run.
+            stream.reconfigure(errors="backslashreplace")
+    words = sys.argv[1:]
+    as_json = "--json" in words
+    with _cleanly_ended():
+        code = run(words, as_json=as_json)
+    sys.exit(code)
+
+
+def run(words: Sequence[str], *, as_json: bool) -> int:
+    """Run one command and return its exit code."""
+    named = [word for word in words if not word.startswith("-")]
     try:
-        build(words[0] if words else None)(prog_name="agent-gym")
+        refuse_empty(words)
+        program: Any = build(named[0] if named else None)
+        code = program(args=list(words), prog_name="agent-gym", standalone_mode=False)
+    except typer.TyperException as error:
+        problem = usage_error(error, words)
+        return EXIT_USAGE if problem is None else report(problem, as_json=as_json)
     except AgentGymError as error:
-        sys.exit(report(error, as_json="--json" in sys.argv))
+        return report(error, as_json=as_json)
+    except MemoryError as error:
+        return report(_too_large(error), as_json=as_json)
+    except OSError as error:
+        return report(_not_stored(error), as_json=as_json)
+    except KeyboardInterrupt:
+        code = EXIT_STOPPED
+    if code == EXIT_STOPPED:
+        report(_STOPPED, as_json=as_json)
+    return code if isinstance(code, int) else EXIT_OK
+
+
+@contextmanager
+def _cleanly_ended() -> Iterator[None]:
+    """Let a polite request to end clear up half-written files, as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
+
+
+def _too_large(error: MemoryError) -> AgentGymError:
+    return AgentGymError(
+        "this needs more memory than there is",
+        found=str(error) or None,
+        remedy="Ask for fewer bars or a shorter span",
+    )
+
+
+def _not_stored(error: OSError) -> StoreError:
+    return StoreError(
+        "a file could not be read or written",
+        where=None if error.filename is None else os.fspath(error.filename),
+        found=error.strerror or str(error),
+        remedy="Free some space, or choose another folder",
+    )
 
 
 def _print_version(wanted: bool) -> None:

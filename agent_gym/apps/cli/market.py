@@ -21,19 +21,25 @@ from rich.progress import (
 from rich.text import Text
 
 from agent_gym.apps.cli.output import EXIT_RUN, emit, notes, table
-from agent_gym.apps.cli.workspace import check_writable
+from agent_gym.apps.cli.targets import check_bars_target, check_truth_target
 from agent_gym.core.clock import DAY_NS, SystemClock
-from agent_gym.core.errors import ConfigError
+from agent_gym.core.files import atomic_path
 from agent_gym.core.manifest import describe
-from agent_gym.core.registry import configure
+from agent_gym.core.registry import configure, unknown
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.realism import RealismReport, measure
 from agent_gym.markets.bars import Bars
-from agent_gym.markets.parquet import write_bars
 from agent_gym.markets.periods import parse_period
 from agent_gym.markets.quality import format_time
 from agent_gym.markets.readers import read_bars
-from agent_gym.markets.synthetic import PRESETS, GeneratorConfig, generate, write_truth
+from agent_gym.markets.synthetic import (
+    PRESETS,
+    GeneratorConfig,
+    SyntheticMarket,
+    generate,
+    write_truth,
+)
+from agent_gym.markets.writers import write_series
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -45,37 +51,45 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 @app.command("generate")
 def generate_market(
-    out: Annotated[Path, typer.Option(help="Where the bars go (Parquet).")],
+    out: Annotated[Path, typer.Option(help="Where the bars go: .parquet, .csv or .feather.")],
     preset: PresetOption = "btc-1m",
     bars: Annotated[int, typer.Option(min=1, help="Number of bars.")] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same bars.")] = 0,
     truth: Annotated[
-        Path | None, typer.Option(help="Where the truth goes; agents must not read it.")
+        Path | None, typer.Option(help="Where the truth goes (.parquet), not for agents.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Generate a synthetic market and write its bars, and its truth to another file if asked."""
-    if truth is not None and truth.absolute() == out.absolute():
-        raise ConfigError("the truth must not be written into the bars", where=str(out))
-    for target in (out, truth):
-        if target is not None:
-            check_writable(target.absolute().parent)
+    check_bars_target(out)
+    if truth is not None:
+        check_truth_target(truth, out)
+    if preset not in PRESETS:
+        raise unknown("preset", preset, tuple(PRESETS))
     given = {"preset": preset, "n_bars": bars}
     config = configure(GeneratorConfig, given, where="market generate")
     clock = SystemClock()
     began = clock.monotonic_s()
     market = generate(config, Seeds(seed))
     took_s = clock.monotonic_s() - began
-    write_bars(out, market.bars)
-    if truth is not None:
-        write_truth(truth, market.truth)
+    form = _write(market, out, truth)
     payload = {
         "out": str(out),
+        "format": form,
         "truth": None if truth is None else str(truth),
         "bars": market.bars.describe(),
         "bars_per_second": len(market.bars) / took_s,
     }
     emit(payload, as_json=as_json, view=_made(payload, market.bars))
+
+
+def _write(market: SyntheticMarket, out: Path, truth: Path | None) -> str:
+    """Write both files or none, and return the format of the bars."""
+    if truth is None:
+        return write_series(out, market.bars)
+    with atomic_path(truth) as stage:
+        write_truth(stage, market.truth)
+        return write_series(out, market.bars)
 
 
 @app.command("realism")
@@ -170,7 +184,7 @@ def _measured(report: RealismReport) -> RenderableType:
         ("AUC, control", _number(report.control_auc), ""),
         ("AUC, all columns", _number(report.classifier_auc_full), ""),
         ("AUC, all columns, control", _number(report.control_auc_full), ""),
-        ("best trade after costs, bp", _number(report.exploitable_bp), "at most 0"),
+        ("best trade after costs, bp", _edge(report), "lower bound at most 0"),
     ]
     misses = report.misses()
     verdict = "Gate passed." if not misses else "Gate missed: " + "; ".join(misses)
@@ -185,6 +199,13 @@ def _measured(report: RealismReport) -> RenderableType:
         table("Realism", ("measure", "value", "gate"), summary),
         Text("\n".join([*remarks, verdict])),
     )
+
+
+def _edge(report: RealismReport) -> str:
+    if report.exploitable_lower_bp is None:
+        return "-"
+    net, error = _number(report.exploitable_bp), _number(report.exploitable_error_bp)
+    return f"{net} +- {error}, at least {_number(report.exploitable_lower_bp)}"
 
 
 def _number(value: float | None) -> str:

@@ -12,6 +12,7 @@ from agent_gym.core.errors import AgentGymError, ConfigError, DataError
 from agent_gym.core.files import to_json
 
 EXIT_OK, EXIT_USAGE, EXIT_DATA, EXIT_RUN = 0, 2, 3, 4
+EXIT_STOPPED = 130  # what a shell gives a program that Ctrl-C has ended
 
 screen = Console()
 notes = Console(stderr=True)

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from agent_gym.core.registry import Config, configure
+from agent_gym.apps.cli.config_options import configured
+from agent_gym.core.registry import Config
 from agent_gym.markets.instrument import Instrument
 from agent_gym.markets.readers import ReadRequest
 from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
@@ -55,8 +56,8 @@ def build_request(given: Mapping[str, Any]) -> ReadRequest:
         if chosen and part == "instrument":
             chosen = _DEFAULTS | chosen
         if chosen:
-            fields[part] = configure(model, chosen, where=f"options of the {part}")
-    return configure(ReadRequest, fields, where="options of the file")
+            fields[part] = configured(model, chosen, panel=f"the {part}")
+    return configured(ReadRequest, fields, panel="the file")
 
 
 def _options() -> dict[str, inspect.Parameter]:

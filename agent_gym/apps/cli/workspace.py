@@ -12,6 +12,9 @@ from agent_gym.core.errors import ConfigError
 HOME_VARIABLE = "AGENT_GYM_HOME"
 DEFAULT_HOME = Path("results")
 
+_OTHER = "Choose another place with --out"
+_LONGEST_NAME = 240  # 255 bytes less what the temporary name beside it adds
+
 
 def home() -> Path:
     """Return the folder of all results: ``AGENT_GYM_HOME``, or ``results`` in this folder."""
@@ -20,12 +23,15 @@ def home() -> Path:
 
 def check_writable(folder: Path) -> None:
     """Raise ConfigError unless a folder can be made and written here; nothing is left behind."""
-    ancestor = folder
-    while not ancestor.exists():
-        ancestor = ancestor.parent
-    if not ancestor.is_dir():
-        raise ConfigError("not a folder", where=str(folder), found=f"{ancestor} is a file")
+    _check_names(folder)
     try:
+        ancestor = folder.absolute()
+        while not os.path.lexists(ancestor):
+            ancestor = ancestor.parent
+        if not ancestor.is_dir():
+            raise ConfigError(
+                "not a folder", where=str(folder), found=_kind(ancestor), remedy=_OTHER
+            )
         with tempfile.TemporaryFile(dir=ancestor):
             return
     except OSError as error:
@@ -33,8 +39,46 @@ def check_writable(folder: Path) -> None:
             "this folder cannot be written",
             where=str(folder),
             found=error.strerror,
-            remedy="Choose another folder with --out",
+            remedy=_OTHER,
         ) from error
+
+
+def check_target(path: Path) -> None:
+    """Raise ConfigError unless a file can be written here; an older file is only looked at.
+
+    Every command asks this of every place it will write to, before it reads or computes anything,
+    so that a wrong place is always a wrong command. A disk that fills up later is a StoreError.
+    """
+    if os.path.lexists(path) and path.exists() and not path.is_file():
+        raise ConfigError(
+            "a file cannot be written here",
+            where=str(path),
+            found=_kind(path),
+            expected="the name of a file",
+            remedy="Add a file name, such as bars.parquet" if path.is_dir() else _OTHER,
+        )
+    _check_names(path)
+    check_writable(path.absolute().parent)
+
+
+def _check_names(path: Path) -> None:
+    longest = max(len(os.fsencode(part)) for part in path.absolute().parts)
+    if longest > _LONGEST_NAME:
+        raise ConfigError(
+            "this name is too long",
+            where=str(path),
+            found=f"{longest} bytes",
+            expected=f"at most {_LONGEST_NAME}",
+            remedy=_OTHER,
+        )
+
+
+def _kind(path: Path) -> str:
+    if path.is_dir():
+        return f"{path} is a folder"
+    if path.is_file():
+        return f"{path} is a file"
+    return f"{path} is a device, a pipe or a link that leads nowhere"
 
 
 def source_commit(package: Path | None = None) -> str | None:

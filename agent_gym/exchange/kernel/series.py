@@ -30,6 +30,7 @@ from agent_gym.exchange.kernel.parts import (
     set_want,
 )
 
+PAGE_COLUMNS = ("bar", "position", "cash")
 FILL_COLUMNS = ("bar", "qty", "price", "fee", "forced")
 TOTALS = (
     "equity",

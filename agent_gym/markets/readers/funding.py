@@ -50,7 +50,11 @@ def read_funding(path: Path, *, request: ReadRequest | None = None) -> FundingRa
     if bad.any():
         at = int(np.argmax(bad))
         raise DataError(
-            "a funding rate is not a number", where=table.cell(at + 1), found=rates.rate[at]
+            "a funding rate is not a number",
+            where=table.cell(at + 1),
+            found=rates.rate[at],
+            expected="a finite rate, such as 0.0001",
+            remedy="Correct or complete the row",
         )
     if not is_increasing(ts):
         at = int(np.argmax(np.diff(ts) <= 0)) + 1

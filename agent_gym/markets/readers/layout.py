@@ -72,12 +72,11 @@ FUNDING = Layout(
 def match(layout: Layout, header: Sequence[str], *, where: str) -> dict[str, Column]:
     """Return the place of every wanted column; a missing or doubtful one is an error."""
     plain: dict[str, str] = {}
+    twice: list[str] = []
     for name in header:
         key = re.sub(r"[^a-z0-9]", "", name.lower())
         if key in plain:
-            raise DataError(
-                "two columns have the same name", where=where, found=f"{plain[key]!r} and {name!r}"
-            )
+            twice.append(f"{plain[key]!r} and {name!r}")
         plain[key] = name
     found = {wanted: _find(wanted, known, plain) for wanted, known in layout.names.items()}
     missing = [wanted for wanted in layout.required if found[wanted] is None]
@@ -88,6 +87,14 @@ def match(layout: Layout, header: Sequence[str], *, where: str) -> dict[str, Col
             found=", ".join(map(str, header))[:300],
             expected="; ".join(f"{name} as {' or '.join(layout.names[name])}" for name in missing),
             remedy="Give the columns these names; case, spaces and underscores do not matter",
+        )
+    if twice:
+        raise DataError(
+            "two columns have the same name",
+            where=where,
+            found=twice[0],
+            expected="each name once; case, spaces and underscores do not matter",
+            remedy="Rename or remove one of them",
         )
     return {wanted: column for wanted, column in found.items() if column is not None}
 

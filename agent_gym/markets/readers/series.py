@@ -12,10 +12,11 @@ from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.markets.bars import EXTRA_COLUMNS, PRICE_COLUMNS, Bars, Provenance
 from agent_gym.markets.faults import Indices, common_spacing, holes
 from agent_gym.markets.parquet import is_native, read_native
-from agent_gym.markets.periods import format_period, parse_period
+from agent_gym.markets.periods import format_period
 from agent_gym.markets.quality import Expected, QualityReport, check_bars, format_time
 from agent_gym.markets.readers.layout import BARS
-from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT, ReadRequest
+from agent_gym.markets.readers.opening import require_file
+from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT, ReadRequest, period_nanos
 from agent_gym.markets.readers.tables import load_table, numbers
 from agent_gym.markets.readers.times import to_nanos
 from agent_gym.markets.repair import RepairPolicy, admit
@@ -65,11 +66,18 @@ def read_raw(path: Path, *, request: ReadRequest | None = None) -> RawBars:
     """Read the asked rows of a file without judging them."""
     asked = request or ReadRequest()
     expected = asked.expected()
+    require_file(path)
     native = is_native(path)
     bars = _native(path, asked) if native else _foreign(path, asked)
     rows = np.arange(1, len(bars) + 1)
     if len(bars) == 0:
-        raise DataError("the file has no bars", where=str(path), found="0 data rows")
+        raise DataError(
+            "the file has no bars",
+            where=str(path),
+            found="0 data rows",
+            expected="at least one row",
+            remedy="Make it again from its source",
+        )
     chosen = _chosen(bars.ts, expected)
     if not chosen.all():
         rows = rows[chosen]
@@ -97,7 +105,7 @@ def _foreign(path: Path, asked: ReadRequest) -> Bars:
     }
     return Bars(
         instrument=asked.instrument or UNKNOWN_INSTRUMENT,
-        period_ns=_period(path, ts) if asked.period is None else parse_period(asked.period),
+        period_ns=_period(path, ts) if asked.period is None else period_nanos(asked.period),
         ts=ts,
         extra={name: numbers(table, name) for name in EXTRA_COLUMNS if name in table.columns},
         provenance=Provenance(source="file", origin=path.name, details=details),
@@ -108,17 +116,23 @@ def _foreign(path: Path, asked: ReadRequest) -> Bars:
 def _native(path: Path, asked: ReadRequest) -> Bars:
     bars = read_native(path)
     if asked.price_divisor is not None:
-        raise ConfigError("a file of agent-gym has no price divisor", where=str(path))
+        raise ConfigError(
+            "a file of agent-gym has no price divisor",
+            where=str(path),
+            found=f"--price-divisor {asked.price_divisor:g}",
+            remedy="Leave it out: the prices are stored as they are",
+        )
     if asked.instrument is not None and asked.instrument != bars.instrument:
         raise DataError(
             "the file holds another instrument than the one asked for",
             where=str(path),
             found=bars.instrument,
             expected=asked.instrument,
+            remedy="Leave out --symbol, --exchange and --kind to take what the file says",
         )
     if asked.period is None:
         return bars
-    return replace(bars, period_ns=parse_period(asked.period))
+    return replace(bars, period_ns=period_nanos(asked.period))
 
 
 def _period(path: Path, ts: Indices) -> int:
@@ -148,10 +162,12 @@ def _chosen(ts: Indices, expected: Expected) -> Any:
 def _selected(path: Path, bars: Bars, places: Indices) -> Bars:
     if places.size == 0:
         first, last = format_time(int(bars.ts.min())), format_time(int(bars.ts.max()))
-        raise DataError(
-            "the file has no bars in the asked span",
+        raise ConfigError(
+            "no bar of the file lies in the asked span",
             where=str(path),
             found=f"bars from {first} to {last}",
+            expected="a start and an end within the file",
+            remedy="Change --start and --end (start and end of the request)",
         )
     prices: dict[str, Any] = {name: getattr(bars, name)[places] for name in PRICE_COLUMNS}
     extra = {name: column[places] for name, column in bars.extra.items()}

@@ -1,8 +1,10 @@
-"""Open a file by what is in it, not by its suffix, and take out the columns that are wanted."""
+"""Take the columns that are wanted out of a CSV, Parquet or Feather file."""
 
 from __future__ import annotations
 
 import csv
+import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,9 @@ from agent_gym.core.errors import DataError
 from agent_gym.core.types import FloatArray
 from agent_gym.markets.parquet import UNREADABLE
 from agent_gym.markets.readers.layout import Column, Layout, match
+from agent_gym.markets.readers.opening import Opened, open_file
 
-_HEAD_BYTES = 65_536
-_PACKED = {b"PK\x03\x04": "a zip archive", b"\x1f\x8b": "a gzip file", b"\x28\xb5\x2f\xfd": "zstd"}
+_DECIMAL_COMMA = r"^\s*[+-]?\d+,\d+\s*$"
 _EMPTY = ("", "nan", "na", "n/a", "null", "none")
 
 
@@ -47,16 +49,17 @@ class Dialect:
 
 
 def load_table(path: Path, layout: Layout) -> Table:
-    """Read the columns of a layout from a CSV, Parquet or Feather file."""
-    head = _head(path)
-    if head.startswith(b"PAR1"):
-        table = _load_arrow(path, layout, "parquet")
-    elif head.startswith((b"ARROW1", b"FEA1")):
-        table = _load_arrow(path, layout, "feather")
-    else:
-        table = _load_csv(path, layout, head)
+    """Read the columns of a layout from a CSV, Parquet or Feather file, packed or not."""
+    opened = open_file(path)
+    table = (_load_csv if opened.form == "csv" else _load_arrow)(opened, layout)
     if table.frame.height == 0:
-        raise DataError(f"the file has no {layout.noun}", where=str(path), found="0 data rows")
+        raise DataError(
+            f"the file has no {layout.noun}",
+            where=str(path),
+            found="0 data rows",
+            expected="at least one row",
+            remedy="Copy or download it again",
+        )
     return table
 
 
@@ -72,10 +75,13 @@ def numbers(table: Table, name: str, *, divisor: float | None = None) -> FloatAr
             "a column does not hold numbers",
             where=f"{table.path} column {table.columns[name].name!r}",
             found=series.dtype,
+            expected="numbers, or text that is numbers",
+            remedy="Store the column as numbers",
         )
     array: FloatArray = values.fill_null(np.nan).to_numpy()
     scale = divisor or table.columns[name].divisor
-    return array if scale == 1.0 else array / scale
+    with np.errstate(over="ignore"):  # an infinite price is found and named by the check
+        return array if scale == 1.0 else array / scale
 
 
 def _parsed(table: Table, name: str, series: pl.Series) -> pl.Series:
@@ -93,33 +99,18 @@ def _parsed(table: Table, name: str, series: pl.Series) -> pl.Series:
             "a cell is not a number",
             where=f"{table.cell(at + 1)} column {table.columns[name].name!r}",
             found=f"{series[at]!r}; {int(failed.sum())} such cells in all",
-            remedy="Correct the cell; leave it empty if the value is unknown",
+            expected="a number with a decimal point, such as 1234.5",
+            remedy="Write decimals with a point and thousands without a mark"
+            if re.match(_DECIMAL_COMMA, str(series[at]))
+            else "Correct the cell; leave it empty if the value is unknown",
         )
     return values
 
 
-def _head(path: Path) -> bytes:
-    if not path.is_file():
-        found = "a directory" if path.is_dir() else "no such file"
-        raise DataError("there is no market file here", where=str(path), found=found)
+def _load_arrow(opened: Opened, layout: Layout) -> Table:
+    path, form, source = opened.path, opened.form, opened.stream()
     try:
-        with path.open("rb") as stream:
-            head = stream.read(_HEAD_BYTES)
-    except OSError as error:
-        raise DataError("cannot read the file", where=str(path), found=error.strerror) from error
-    if not head.strip():
-        raise DataError("the file is empty", where=str(path))
-    for magic, noun in _PACKED.items():
-        if head.startswith(magic):
-            raise DataError(
-                "the file is packed", where=str(path), found=noun, remedy="Unpack it first"
-            )
-    return head
-
-
-def _load_arrow(path: Path, layout: Layout, form: str) -> Table:
-    try:
-        stored = pq.ParquetFile(path) if form == "parquet" else feather.read_table(path)
+        stored = pq.ParquetFile(source) if form == "parquet" else feather.read_table(source)
         schema = stored.schema_arrow if form == "parquet" else stored.schema
         columns = match(layout, schema.names, where=str(path))
         wanted = [column.name for column in columns.values()]
@@ -148,38 +139,43 @@ def _divisor(path: Path, schema: Any) -> float | None:
         divisor = np.nan
     if not (np.isfinite(divisor) and divisor > 0.0):
         raise DataError(
-            "the price scale in the file is not a number above 0", where=str(path), found=text
+            "the price scale in the file is not a number above 0",
+            where=str(path),
+            found=text,
+            expected="a number above 0 as price_tick in the metadata",
+            remedy="Make the file again, or remove price_tick and say --price-divisor",
         )
     return divisor
 
 
-def _load_csv(path: Path, layout: Layout, head: bytes) -> Table:
-    first = head.splitlines()[0] if head.splitlines() else b""
-    try:
-        if b"\0" in head:
-            raise ValueError("zero bytes")
-        line = first.decode("utf-8-sig")
-    except ValueError as error:
-        raise DataError(
-            "the file is neither CSV, Parquet nor Feather", where=str(path), found=error
-        ) from error
+def _load_csv(opened: Opened, layout: Layout) -> Table:
+    path = opened.path
+    line = (opened.head.splitlines() or [b""])[0].decode("utf-8-sig")
     separator = max(",;\t|", key=line.count)
     cells = [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    if len(cells) == 1:
+        raise DataError(
+            f"columns of {layout.noun} are missing: {', '.join(layout.required)}",
+            where=f"{path} header",
+            found=f"one cell in the first line: {line[:100]!r}",
+            expected="cells parted by a comma, a semicolon, a tab or a bar (|)",
+            remedy="Save it with commas between the cells, if this is a table at all",
+        )
     named = not _looks_like_data(cells)
     header = cells if named else _positions(path, layout, len(cells))
     columns = match(layout, header, where=f"{path} header" if named else str(path))
     places = {name: header.index(column.name) for name, column in columns.items()}
-    frame = _read_csv(path, Dialect(separator, named, len(cells)), places)
+    frame = _read_csv(opened, Dialect(separator, named, len(cells)), places)
     return Table(path, "csv", _without_blank_end(frame), columns)
 
 
-def _read_csv(path: Path, dialect: Dialect, places: dict[str, int]) -> pl.DataFrame:
+def _read_csv(opened: Opened, dialect: Dialect, places: dict[str, int]) -> pl.DataFrame:
     names = [str(place) for place in range(dialect.width)]
     try:
         # All columns are read: with only some of them the parser does not see a cell too many,
         # such as a thousands comma, that moves the rest of its row to the right.
         frame = pl.scan_csv(
-            path,
+            opened.stream(),
             has_header=False,
             skip_rows=1 if dialect.named else 0,
             separator=dialect.separator,
@@ -189,24 +185,32 @@ def _read_csv(path: Path, dialect: Dialect, places: dict[str, int]) -> pl.DataFr
             glob=False,
         ).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(path, dialect, reason=str(error)) from error
+        raise _unreadable(opened, dialect, reason=str(error)) from error
     return frame.select(pl.col(names[place]).alias(name) for name, place in places.items())
 
 
-def _unreadable(path: Path, dialect: Dialect, *, reason: str) -> DataError:
-    row = _first_ragged(path, dialect)
+def _unreadable(opened: Opened, dialect: Dialect, *, reason: str) -> DataError:
+    row = _first_ragged(opened, dialect)
     if row is None:
-        return DataError("this CSV file cannot be read", where=str(path), found=reason[:300])
+        return DataError(
+            "this CSV file cannot be read",
+            where=str(opened.path),
+            found=reason.strip().partition("\n")[0][:300],
+            expected="rows of text in UTF-8",
+            remedy="Save it as CSV UTF-8",
+        )
     return DataError(
         "a row has more cells than the file has columns",
-        where=f"{path} row {row}",
+        where=f"{opened.path} row {row}",
         expected=f"{dialect.width} cells",
-        remedy="Correct the row",
+        remedy="Correct the row; decimals take a point and thousands no mark",
     )
 
 
-def _first_ragged(path: Path, dialect: Dialect) -> int | None:
-    with path.open(encoding="utf-8", errors="replace", newline="") as stream:
+def _first_ragged(opened: Opened, dialect: Dialect) -> int | None:
+    content = opened.content
+    file = opened.path.open("rb") if content is None else io.BytesIO(content)
+    with io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="") as stream:
         lines = csv.reader(stream, delimiter=dialect.separator)
         try:
             for row, cells in enumerate(lines, 0 if dialect.named else 1):

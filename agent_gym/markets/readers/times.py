@@ -30,12 +30,21 @@ def to_nanos(table: Table, *, time_unit: str, naive: str) -> tuple[Indices, dict
         time_unit: ``auto``, ``mixed`` or one of s, ms, us, ns, for numbers.
         naive: The zone of times that name none, or ``refuse``.
     """
+    if naive != "refuse":
+        _zone(naive)  # a wrong name is an error even where every time names its own zone
     series = table.frame[TIME]
     if series.dtype == pl.String:
         series = series.str.strip_chars()
     absent = series.is_null() | (series == "" if series.dtype == pl.String else False)
     if absent.any():
-        raise _error(table, "a row has no time", absent, found="an empty cell")
+        raise _error(
+            table,
+            "a row has no time",
+            absent,
+            found="an empty cell",
+            expected="a time in every row",
+            remedy="Correct the row or remove it",
+        )
     if series.dtype == pl.String and series[0][:1].isdigit() and _is_number(series[0]):
         series = _numeric(table, series)
     hint = table.columns[TIME].time_unit
@@ -49,7 +58,14 @@ def to_nanos(table: Table, *, time_unit: str, naive: str) -> tuple[Indices, dict
     elif series.dtype in (pl.Datetime, pl.Date):
         ts, how = _from_stamps(table, series, naive)
     else:
-        raise _error(table, "the time column holds no times", None, found=series.dtype)
+        raise _error(
+            table,
+            "the time column holds no times",
+            None,
+            found=series.dtype,
+            expected="numbers, ISO texts, dates or timestamps",
+            remedy="Store the column as one of these",
+        )
     return ts, {"column": table.columns[TIME].name, **how}
 
 
@@ -72,6 +88,8 @@ def _numeric(table: Table, series: pl.Series) -> pl.Series:
             "the times above are numbers, this one is not",
             broken.is_null(),
             found=repr(series[int(broken.is_null().arg_true()[0])]),
+            expected="a number, as in the first row",
+            remedy="Correct the row",
         )
     return broken
 
@@ -133,6 +151,7 @@ def _from_texts(table: Table, text: pl.Series, naive: str) -> tuple[Indices, dic
             ~zoned if first else zoned,
             found=repr(text[int((~zoned if first else zoned).arg_true()[0])]),
             expected=f"a time like the first, {text[0]!r}",
+            remedy="Write the zone in every row, or in none",
         )
     if not zoned.all():
         return _localised(table, _parsed(table, text, text), naive, kind="text")
@@ -158,7 +177,7 @@ def _parsed(table: Table, body: pl.Series, text: pl.Series) -> pl.Series:
     plain = body.str.replace("[Tt]", " ").str.replace_all("/", "-", literal=True)
     plain = (
         plain.to_frame("t")
-        .select(pl.when(pl.col("t").str.contains(r"^(19|20|21)\d\d-")).then(pl.col("t")))
+        .select(pl.when(pl.col("t").str.contains(r"^(19|20|21|22)\d\d-")).then(pl.col("t")))
         .to_series()
     )
     times = pl.Series([None] * len(plain), dtype=pl.Datetime("ns"))
@@ -223,7 +242,11 @@ def _zone(naive: str) -> str:
         return ZoneInfo(naive).key
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigError(
-            "no such time zone", found=repr(naive), expected="utc, refuse or a name like Asia/Tokyo"
+            "no such time zone",
+            where="option --naive",
+            found=repr(naive),
+            expected="utc, refuse or a name like Asia/Tokyo",
+            remedy="Leave it out if the times are UTC",
         ) from error
 
 
