@@ -24,21 +24,44 @@ class OrderKind(StrEnum):
     @property
     def code(self) -> int:
         """Return the kernel's number for this kind."""
-        return {
-            OrderKind.TARGET: kernel.TARGET,
-            OrderKind.MARKET: kernel.MARKET,
-            OrderKind.LIMIT: kernel.LIMIT,
-            OrderKind.STOP: kernel.STOP,
-        }[self]
+        return KIND_CODES[self]
+
+
+KIND_CODES = {
+    OrderKind.TARGET: kernel.TARGET,
+    OrderKind.MARKET: kernel.MARKET,
+    OrderKind.LIMIT: kernel.LIMIT,
+    OrderKind.STOP: kernel.STOP,
+}
 
 
 class OrderStatus(StrEnum):
-    """Where an order stands; the place in this list is the kernel's number."""
+    """Where an order stands; the place in this list is the kernel's number.
+
+    ``PARTIAL`` is an end, not a stage: a part traded and the venue dropped the rest. An order that
+    is still being worked is ``OPEN``, however much of it has traded.
+    """
 
     OPEN = "open"
     FILLED = "filled"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
+    PARTIAL = "partial"
+
+
+class DropReason(StrEnum):
+    """Why an order ended with less than it asked for; the place, from 1, is the kernel's number."""
+
+    WITHDRAWN = "its owner took it back"
+    REPLACED = "a newer target replaced it"
+    UNAFFORDABLE = "the account cannot afford more"
+    NO_SHORTS = "shorts are forbidden"
+    TOO_SMALL = "the rest is worth less than the smallest trade"
+    PARTNER_FILLED = "an order of its group was filled"
+    WOULD_TAKE = "a post-only order would have taken"
+    NOTHING_TO_REDUCE = "there is nothing left to reduce"
+    BAR_OVER = "the bar of an immediate order is over"
+    LIQUIDATED = "the account was liquidated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +73,7 @@ class Order:
         kind: Target position, market, limit or stop.
         qty: Units to trade, negative to sell; for a target the position wanted.
         price: The limit or the stop price.
-        reduce_only: Never open or enlarge a position.
+        reduce_only: Never open or enlarge a position; closing one has no smallest size.
         post_only: Cancel rather than take liquidity (limits only).
         immediate: Cancel at the end of the bar it arrives in what has not traded.
         group: Orders of one account with the same number cancel each other on the first fill.
@@ -86,12 +109,14 @@ def check_order(order: Order, instrument: Instrument) -> None:
         _check_grid("price", order.price, instrument.tick, order.symbol)
     if order.reduce_only and order.kind is OrderKind.TARGET:
         raise VenueError("a target says where to end, so it cannot be reduce-only")
-    if order.price is not None and abs(order.qty) * order.price < instrument.min_notional:
+    too_small = order.price is not None and abs(order.qty) * order.price < instrument.min_notional
+    if too_small and not order.reduce_only:
         raise VenueError(
             "an order is worth less than the venue takes",
             where=order.symbol,
-            found=abs(order.qty) * order.price,
+            found=abs(order.qty) * (order.price or 0.0),
             expected=f"at least {instrument.min_notional}",
+            remedy="To close a position, however small, make the order reduce-only",
         )
     if order.post_only and order.kind is not OrderKind.LIMIT:
         raise VenueError("only a limit order can be post-only", found=order.kind.value)

@@ -7,23 +7,28 @@ parts as the target doors, so one account with target orders on one instrument g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent_gym.core.errors import ConfigError, VenueError
+from agent_gym.core.kernels import direct
 from agent_gym.core.registry import unknown
 from agent_gym.core.types import Nanos
 from agent_gym.exchange.costs import AccountRules, Costs, make_terms
 from agent_gym.exchange.kernel import venue as kernel
-from agent_gym.exchange.kernel.floor import FLOOR, HOLDING, ORDER, PURSE, TRADE
-from agent_gym.exchange.orders import Order, OrderStatus, check_order
+from agent_gym.exchange.kernel.floor import FLOOR, HOLDING, PURSE, TRADE
+from agent_gym.exchange.order_ledger import OrderLedger, Placed
+from agent_gym.exchange.orders import Order, check_order
 from agent_gym.exchange.tape import Tape
 from agent_gym.markets.bars import Bars
+from agent_gym.markets.instrument import Instrument
 
-STATUSES = tuple(OrderStatus)
+_step = direct(kernel.step)
+_FIELDS = {name: i for i, name in enumerate(FLOOR.names or ())}  # all of them int64
+_N_LIVE, _TOUCH = _FIELDS["n_orders"], _FIELDS["touch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +44,6 @@ class Trade:
     fee: float
     maker: bool
     forced: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """An order in the venue and what became of it."""
-
-    id: int
-    account: str
-    order: Order
-    status: OrderStatus
-    filled: float
-    average_price: float | None
-    fee: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,26 +88,32 @@ class Venue:
         if not accounts:
             raise ConfigError("a venue needs at least one account")
         n_a, n_m = len(self.accounts), len(self._tapes)
-        self._rows = np.array([tape.rows.ctypes.data for tape in self._tapes], dtype=np.int64)
+        self._account_rows = {name: i for i, name in enumerate(self.accounts)}
+        self._instrument_rows = {name: m for m, name in enumerate(self.symbols)}
         self._terms = np.stack(
             [make_terms(self.costs, self.rules, tape.bars.instrument) for tape in self._tapes]
         )
         self._purses: NDArray[Any] = np.zeros(n_a, dtype=PURSE)
         self._purses["cash"] = self._purses["eq"] = self.rules.cash
         self._holdings: NDArray[Any] = np.zeros((n_a, n_m), dtype=HOLDING)
-        self._orders: NDArray[Any] = np.zeros(0, dtype=ORDER)
-        self._placed: dict[int, Placed] = {}
-        self._next_id = 1
+        self._ledger = OrderLedger()
+        self._log: NDArray[Any] = np.empty(0, dtype=TRADE)
+        self._n_live = 0
         self.t = 0
+        self._moor()
 
     def __len__(self) -> int:
         return len(self._tapes[0])
 
     @property
+    def period_ns(self) -> int:
+        """Return how long a bar lasts."""
+        return self._tapes[0].bars.period_ns
+
+    @property
     def now(self) -> Nanos:
         """Return the close time of the last bar that was applied."""
-        bars = self._tapes[0].bars
-        return Nanos(int(bars.ts[self.t]) + bars.period_ns)
+        return Nanos(int(self._tapes[0].bars.ts[self.t]) + self.period_ns)
 
     @property
     def finished(self) -> bool:
@@ -126,35 +124,26 @@ class Venue:
         """Place an order; it can trade in the next bar at the earliest. Returns its number."""
         i, m = self._account(account), self._instrument(order.symbol)
         check_order(order, self._tapes[m].bars.instrument)
-        record = np.zeros(1, dtype=ORDER)
-        number, self._next_id = self._next_id, self._next_id + 1
-        values = {
-            "id": number,
-            "group": order.group,
-            "account": i,
-            "instrument": m,
-            "kind": order.kind.code,
-            "reduce_only": order.reduce_only,
-            "post_only": order.post_only,
-            "immediate": order.immediate,
-            "arrives": self.t + 1 + self.costs.latency_bars,
-            "qty": order.qty,
-            "price": order.price or 0.0,
-        }
-        for name, value in values.items():
-            record[name] = value
-        self._orders = np.concatenate([self._orders, record])
-        self._placed[number] = Placed(number, account, order, OrderStatus.OPEN, 0.0, None, 0.0)
+        ledger, room = self._ledger, len(self._ledger.records)
+        number = ledger.add(order, i, m, self._arrival)
+        ledger.live[self._n_live] = number - 1
+        self._n_live += 1
+        if len(ledger.records) != room:
+            self._moor()
         return number
 
     def cancel(self, number: int) -> bool:
-        """Take an order back; says whether it was still open."""
-        self.order(number)
-        still = self._orders["id"] == number
-        if not still.any():
+        """Ask for an order back; says whether it was still open.
+
+        The request takes as long as an order does: it acts at the open of the bar that an order
+        sent now would arrive in, before anything trades there. What fills until then is filled, so
+        look at ``order(number)`` afterwards. ``Placed.cancel_bar`` says when it acts.
+        """
+        record = self._ledger.record(number)
+        if record["status"] != 0:
             return False
-        self._orders = self._orders[~still]
-        self._placed[number] = replace(self._placed[number], status=OrderStatus.CANCELLED)
+        if record["cancels"] == 0:
+            record["cancels"] = self._arrival
         return True
 
     def advance(self) -> list[Trade]:
@@ -164,11 +153,14 @@ class Venue:
                 "the series is at its end", where=f"bar {self.t}", expected=f"{len(self)} bars"
             )
         self.t += 1
-        log = np.zeros(4 * len(self._orders) + 2 * self._holdings.size, dtype=TRADE)
-        context = self._context(log)  # held by a name: the kernel reads it by its address
-        count = kernel.advance(context.ctypes.data, self.t)
-        self._sweep()
-        return [self._trade(row) for row in log[:count]]
+        if len(self._log) < 4 * self._n_live + 2 * self._holdings.size:
+            self._log = np.empty(8 * self._n_live + 2 * self._holdings.size, dtype=TRADE)
+            self._moor()
+        floor = self._floor
+        floor[_N_LIVE], floor[_TOUCH] = self._n_live, int(self.costs.limit_on_touch)
+        count = _step(self._floor_at, self.t)
+        self._n_live = int(floor[_N_LIVE])
+        return [self._trade(row) for row in self._log[:count].tolist()] if count else []
 
     def play_targets(
         self,
@@ -178,30 +170,34 @@ class Venue:
         log: NDArray[Any],
     ) -> int:
         """Play the first account through all bars by targets, for ``run_portfolio``."""
-        self._orders = slots
         scratch = np.zeros(4 * len(slots) + 2 * self._holdings.size, dtype=TRADE)
-        context = self._context(scratch)
+        live = np.arange(len(slots))
+        due = np.zeros_like(live)
+        floor = self._floor.copy()  # held by a name: the kernel reads it by its address
+        for name, memory in {"orders": slots, "live": live, "due": due, "trades": scratch}.items():
+            floor[_FIELDS[name]] = memory.ctypes.data
+        floor[_N_LIVE] = floor[_FIELDS["n_records"]] = len(slots)
         count = kernel.run_targets(
-            context.ctypes.data,
+            floor.ctypes.data,
             targets.ctypes.data,
             self.costs.latency_bars,
             curves.ctypes.data,
             log.ctypes.data,
             len(log),
         )
-        self._orders, self.t = slots[:0], len(self) - 1
+        self.t = len(self) - 1
         return count
 
     def order(self, number: int) -> Placed:
         """Return an order and what became of it."""
-        if number not in self._placed:
-            raise VenueError("no such order", found=number)
-        return self._placed[number]
+        return self._ledger.placed(number, self.accounts)
 
     def open_orders(self, account: str = "main") -> list[Placed]:
         """Return the orders of an account that can still trade."""
-        mine = self._orders[self._orders["account"] == self._account(account)]
-        return [self._placed[int(number)] for number in mine["id"]]
+        i, ledger = self._account(account), self._ledger
+        live = ledger.live[: self._n_live]
+        mine = live[ledger.records["account"][live] == i]
+        return [self.order(int(row) + 1) for row in mine]
 
     def account(self, name: str = "main") -> AccountView:
         """Return an account at the last close."""
@@ -220,62 +216,70 @@ class Venue:
             average_prices=dict(zip(self.symbols, holdings["avg"].tolist(), strict=True)),
         )
 
-    def _context(self, log: NDArray[Any]) -> NDArray[Any]:
-        context = np.zeros(1, dtype=FLOOR)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take up a copy's state: its memory lies elsewhere."""
+        self.__dict__.update(state)
+        self._moor()
+
+    @property
+    def _arrival(self) -> int:
+        """Return the bar that a request sent now arrives in."""
+        return self.t + 1 + self.costs.latency_bars
+
+    def _moor(self) -> None:
+        """Tell the kernel where everything lies; due whenever an array has moved."""
+        ledger = self._ledger
+        self._rows = np.array([tape.rows.ctypes.data for tape in self._tapes], dtype=np.int64)
         margin = any(self.rules.on_margin(tape.bars.instrument) for tape in self._tapes)
         values = {
             "rows": self._rows.ctypes.data,
             "terms": self._terms.ctypes.data,
             "purses": self._purses.ctypes.data,
             "holdings": self._holdings.ctypes.data,
-            "orders": self._orders.ctypes.data,
-            "trades": log.ctypes.data,
+            "orders": ledger.records.ctypes.data,
+            "live": ledger.live.ctypes.data,
+            "due": ledger.due.ctypes.data,
+            "trades": self._log.ctypes.data,
             "n_bars": len(self),
             "n_instruments": len(self._tapes),
             "n_accounts": len(self.accounts),
-            "n_orders": len(self._orders),
+            "n_orders": self._n_live,
+            "n_records": len(ledger.records),
             "touch": int(self.costs.limit_on_touch),
             "margin": int(margin),
         }
-        for name, value in values.items():
-            context[name] = value
-        return context
+        self._floor = np.array([values[name] for name in _FIELDS], dtype=np.int64)
+        self._floor_at = self._floor.ctypes.data
 
-    def _sweep(self) -> None:
-        """Write back what happened to the orders and drop those that are done."""
-        for record in self._orders:
-            number, filled = int(record["id"]), float(record["filled"])
-            self._placed[number] = replace(
-                self._placed[number],
-                status=STATUSES[int(record["status"])],
-                filled=filled,
-                average_price=abs(float(record["paid"])) / filled if filled else None,
-                fee=float(record["fee"]),
-            )
-        self._orders = np.ascontiguousarray(self._orders[self._orders["status"] == 0])
-
-    def _trade(self, row: NDArray[Any]) -> Trade:
+    def _trade(self, row: tuple[Any, ...]) -> Trade:
+        order, bar, account, instrument, maker, forced, qty, price, fee = row
         return Trade(
-            order=int(row["order"]),
-            account=self.accounts[int(row["account"])],
-            symbol=self.symbols[int(row["instrument"])],
-            ts=Nanos(int(self._tapes[0].bars.ts[int(row["bar"])])),
-            qty=float(row["qty"]),
-            price=float(row["price"]),
-            fee=float(row["fee"]),
-            maker=bool(row["maker"]),
-            forced=bool(row["forced"]),
+            order=order,
+            account=self.accounts[account],
+            symbol=self.symbols[instrument],
+            ts=Nanos(int(self._tapes[0].bars.ts[bar])),
+            qty=qty,
+            price=price,
+            fee=fee,
+            maker=maker,
+            forced=forced,
         )
 
+    def instrument(self, symbol: str) -> Instrument:
+        """Return an instrument of the venue by its name."""
+        return self._tapes[self._instrument(symbol)].bars.instrument
+
     def _account(self, name: str) -> int:
-        if name not in self.accounts:
+        row = self._account_rows.get(name)
+        if row is None:
             raise unknown("account", name, self.accounts)
-        return self.accounts.index(name)
+        return row
 
     def _instrument(self, symbol: str) -> int:
-        if symbol not in self.symbols:
+        row = self._instrument_rows.get(symbol)
+        if row is None:
             raise unknown("instrument", symbol, self.symbols)
-        return self.symbols.index(symbol)
+        return row
 
 
 def _align(markets: Sequence[Bars], costs: Costs) -> list[Tape]:

@@ -328,6 +328,7 @@ CHANGED: dict[str, tuple[object, float, RiskView]] = {
     "es_limit": (0.001, 1.0, view()),
     "soft_drawdown": (0.01, 0.1, view()),
     "max_drawdown": (0.06, 0.1, view(equity=94.5)),
+    "drawdown_step": (0.0, 0.1, view(equity=94.5)),
     "limits": (LimitConfig(max_leverage=0.01), 0.1, view()),
     "without_forecast": ("flat", 0.1, view(expected_return=None, expected_return_se=None)),
     "without_history": ("pass", 0.1, view(tail=None)),

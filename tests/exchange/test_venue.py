@@ -35,6 +35,8 @@ def test_a_market_order_takes_the_next_open():
         (limit(-1, 102.5), 102.5),
         (limit(-1, 95.0), 101.0),
         (stop(1, 104.0), None),
+        (stop(1, 103.0), 103.0),  # a touch is enough for a stop
+        (stop(-1, 99.0), 99.0),
         (stop(1, 102.0), 102.0),
         (stop(1, 100.5), 101.0),  # gapped: fills at the gap
         (stop(-1, 98.0), None),
@@ -128,6 +130,8 @@ def test_cancel_and_latency():
     assert not venue.cancel(number)
     late = venue.submit(market(1.0))
     assert venue.cancel(late)
+    assert venue.order(late).status is OrderStatus.OPEN  # the cancel is on its way, too
+    assert [venue.advance() for _ in range(3)] == [[], [], []]
     assert venue.order(late).status is OrderStatus.CANCELLED
 
 
@@ -147,12 +151,15 @@ def test_a_newer_target_replaces_the_older_one():
     seed=st.integers(0, 1000),
     leverage=st.sampled_from([1.0, 4.0]),
     scale=st.sampled_from([1e-14, 1.0, 1e10]),
+    funding=st.sampled_from([-3e-3, 1e-2]),
 )
-def test_money_is_conserved_for_any_orders(orders, seed, leverage, scale):
-    markets = [scaled(bars, scale) for bars in two_markets(40, seed, sigma=0.05)]
+def test_money_is_conserved_for_any_orders(orders, seed, leverage, scale, funding):
+    pair = two_markets(40, seed, sigma=0.05, funding=funding)
+    markets = [scaled(bars, scale) for bars in pair]
     rules = AccountRules(max_leverage=leverage)
     venue = Venue(markets, Costs(participation=1e-4), rules, accounts=("a", "b"))
     cash = {"a": rules.cash, "b": rules.cash}
+    due = {"a": 0.0, "b": 0.0}
     volume = 0.0
     queue = list(orders)
     while not venue.finished:
@@ -166,6 +173,7 @@ def test_money_is_conserved_for_any_orders(orders, seed, leverage, scale):
                 venue.accounts[who],
             )
         queue = queue[2:]
+        held_before = {name: venue.account(name).positions for name in venue.accounts}
         for trade in venue.advance():
             m = venue.symbols.index(trade.symbol)
             assert trade.ts == markets[m].ts[venue.t]
@@ -174,6 +182,13 @@ def test_money_is_conserved_for_any_orders(orders, seed, leverage, scale):
         for name in venue.accounts:
             view = venue.account(name)
             slack = 1e-9 * (rules.cash + volume)
+            due[name] += sum(
+                held_before[name][b.instrument.symbol]
+                * b.open[venue.t]
+                * b.extra["funding"][venue.t]
+                for b in markets
+            )
+            assert view.funding == pytest.approx(due[name], abs=slack)
             funded = cash[name] - view.funding + view.insurance
             assert view.cash == pytest.approx(funded, abs=slack)
             held = sum(view.positions[b.instrument.symbol] * b.close[venue.t] for b in markets)
@@ -202,6 +217,7 @@ def test_a_portfolio_out_of_margin_is_closed_as_a_whole():
                 price,
                 price,
                 np.full(n, 1e9),
+                {"funding": np.zeros(n)},
             )
         )
     venue = Venue(markets, Costs.free(), AccountRules(cash=100.0, max_leverage=4.0))

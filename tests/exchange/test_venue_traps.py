@@ -101,6 +101,7 @@ def test_insurance_pays_losses_of_a_portfolio_and_not_its_fees():
             START_NS + 3_600_000_000_000 * np.arange(n),
             *([price] * 4),
             np.full(n, 1e9),
+            {"funding": np.zeros(n)},
         )
         for name, price in (("A/USDT", rises), ("B/USDT", falls))
     ]

@@ -28,9 +28,11 @@ from agent_gym.exchange.faults.plan import (
     StaleDataRule,
     TimeoutRule,
 )
+from agent_gym.exchange.faults.venue_gateway import ClientOrder, VenueGateway, open_line
 
 __all__ = [
     "Ack",
+    "ClientOrder",
     "DelayedAckRule",
     "DisconnectRule",
     "DuplicateAckRule",
@@ -50,7 +52,9 @@ __all__ = [
     "StaleDataRule",
     "TimeoutRule",
     "VenueDisconnected",
+    "VenueGateway",
     "VenueRateLimited",
     "VenueRejected",
     "VenueTimeout",
+    "open_line",
 ]

@@ -12,7 +12,20 @@ from agent_gym.exchange.kernel.layout import Account, Others
 from agent_gym.exchange.kernel.memory import pointer
 
 TARGET, MARKET, LIMIT, STOP = range(4)
-OPEN, FILLED, CANCELLED, EXPIRED = range(4)
+OPEN, FILLED, CANCELLED, EXPIRED, PARTIAL = range(5)
+(
+    NO_REASON,
+    WITHDRAWN,
+    REPLACED,
+    UNAFFORDABLE,
+    NO_SHORTS,
+    TOO_SMALL,
+    PARTNER_FILLED,
+    WOULD_TAKE,
+    NOTHING_TO_REDUCE,
+    BAR_OVER,
+    LIQUIDATED,
+) = range(11)
 
 PURSE = np.dtype(
     [(name, "f8") for name in ("cash", "real", "fees", "slip", "fund", "ins", "eq", "turnover")],
@@ -31,6 +44,8 @@ ORDER = np.dtype(
         ("post_only", "i4"),
         ("immediate", "i4"),
         ("arrives", "i4"),
+        ("cancels", "i4"),  # the bar in which its cancel arrives, 0 without one
+        ("why", "i4"),  # why it ended with less than it asked for
         ("qty", "f8"),  # still to trade, signed; for a target the position wanted
         ("price", "f8"),  # of a limit or a stop
         ("filled", "f8"),
@@ -62,11 +77,14 @@ FLOOR = np.dtype(
             "purses",
             "holdings",
             "orders",
+            "live",  # rows of the orders that can still trade, oldest first
+            "due",  # room for the rows of those that a bar reaches
             "trades",
             "n_bars",
             "n_instruments",
             "n_accounts",
-            "n_orders",
+            "n_orders",  # live ones
+            "n_records",
             "touch",
             "margin",
         )
@@ -113,6 +131,13 @@ def put(purse: Any, holding: Any, a: Account) -> None:
     purse.cash, purse.real, purse.fees = a.cash, a.real, a.fees
     purse.slip, purse.fund, purse.ins = a.slip, a.fund, a.ins
     holding.pos, holding.avg = a.pos, a.avg
+
+
+@inlined
+def drop(order: Any, why: int) -> None:
+    """End an order whose rest the venue drops, and say why."""
+    order.status = PARTIAL if order.filled > 0.0 else CANCELLED
+    order.why = why
 
 
 @inlined

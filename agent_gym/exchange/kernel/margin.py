@@ -8,7 +8,7 @@ import numpy as np
 from numba import carray
 
 from agent_gym.core.kernels import inlined
-from agent_gym.exchange.kernel.floor import CANCELLED, OPEN, note, put, take
+from agent_gym.exchange.kernel.floor import CANCELLED, LIQUIDATED, OPEN, note, put, take
 from agent_gym.exchange.kernel.layout import TERMS_BYTES, Fill
 from agent_gym.exchange.kernel.memory import pointer
 from agent_gym.exchange.kernel.parts import book, liquidate, load_terms, under_margin
@@ -34,6 +34,7 @@ def call_margin(
     purses: Any,
     holdings: Any,
     orders: Any,
+    live: Any,
     trades: Any,
     rows: Any,
     t: int,
@@ -94,10 +95,10 @@ def call_margin(
             purses[i].fees += paid
             for k in range(first, count):
                 trades[k].fee *= paid / asked if asked > 0.0 else 0.0
-        for k in range(orders.size):
-            order = orders[k]  # an order still on its way reaches the venue after all
+        for k in range(live.size):
+            order = orders[live[k]]  # an order still on its way reaches the venue after all
             if order.account == i and order.status == OPEN and order.arrives <= t:
-                order.status = CANCELLED
+                order.status, order.why = CANCELLED, LIQUIDATED
     return count
 
 

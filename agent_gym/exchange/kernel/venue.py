@@ -4,7 +4,11 @@ Within a bar, for each instrument: (1) at the open, orders that trade there (mar
 the market gapped past, limits it opened beyond); (2) stops that the bar touched; (3) limits that it
 traded through; (4) stops of positions opened in (3). So where a bar touches both the stop and the
 target of a position, the adverse one is taken. Orders of equal rank go by their number. Volume that
-one order consumed is gone for the next.
+one order consumed is gone for the next. A cancel acts at the open of the bar that it arrives in,
+before anything else happens there.
+
+Records of orders stay where they are. ``live`` lists the rows of those that can still trade; each
+bar picks from it, once for an instrument, the few that its prices reach.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from numba import carray
 from agent_gym.core.kernels import door, inlined
 from agent_gym.exchange.kernel import floor, layout, margin, memory, parts
 from agent_gym.exchange.kernel.floor import (
+    BAR_OVER,
     CANCELLED,
     EXPIRED,
     FILLED,
@@ -25,12 +30,21 @@ from agent_gym.exchange.kernel.floor import (
     HOLDING,
     LIMIT,
     MARKET,
+    NO_SHORTS,
+    NOTHING_TO_REDUCE,
     OPEN,
     ORDER,
+    PARTNER_FILLED,
     PURSE,
+    REPLACED,
     STOP,
     TARGET,
+    TOO_SMALL,
     TRADE,
+    UNAFFORDABLE,
+    WITHDRAWN,
+    WOULD_TAKE,
+    drop,
     note,
     others_of,
     put,
@@ -52,6 +66,7 @@ from agent_gym.exchange.kernel.parts import (
 )
 
 PARTS = (parts, layout, memory, floor, margin)
+ROUNDING = 1e-12  # what is left of a quantity below this share is rounding, not a quantity
 
 
 @inlined
@@ -69,6 +84,16 @@ def meets(
         return (o < p if buy else o > p) or (touch and o == p), o
     passed = (lo < p if buy else h > p) or (touch and (lo <= p if buy else h >= p))
     return phase == 3 and passed, min(p, o) if buy else max(p, o)
+
+
+@inlined
+def reached(kind: int, buy: bool, p: float, h: float, lo: float, touch: bool) -> bool:
+    """Say whether the prices of a bar reach an order, in whichever phase."""
+    if kind in (TARGET, MARKET):
+        return True
+    if kind == STOP:
+        return h >= p if buy else lo <= p
+    return (lo < p if buy else h > p) or (touch and (lo <= p if buy else h >= p))
 
 
 @inlined
@@ -94,7 +119,9 @@ def advance(context: int, t: int) -> int:
     rows = carray(pointer(ctx.rows), (n_m,), np.int64)
     purses = carray(pointer(ctx.purses), (n_a,), PURSE)
     holdings = carray(pointer(ctx.holdings), (n_a, n_m), HOLDING)
-    orders = carray(pointer(ctx.orders), (n_o,), ORDER)
+    orders = carray(pointer(ctx.orders), (ctx.n_records,), ORDER)
+    live = carray(pointer(ctx.live), (n_o,), np.int64)
+    due = carray(pointer(ctx.due), (n_o,), np.int64)
     trades = carray(pointer(ctx.trades), (4 * n_o + 2 * n_a * n_m,), TRADE)
     touch = ctx.touch == 1
     count = 0
@@ -104,19 +131,27 @@ def advance(context: int, t: int) -> int:
             holding = holdings[i, m]
             put(purses[i], holding, pay_funding(take(purses[i], holding), bar[0], bar[5]))
     if ctx.margin == 1:
-        count = call_margin(ctx, purses, holdings, orders, trades, rows, t, count, False)
+        count = call_margin(ctx, purses, holdings, orders, live, trades, rows, t, count, False)
     for m in range(n_m):
         terms = load_terms(ctx.terms + m * TERMS_BYTES)
         bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
         o, h, lo, volume = bar[0], bar[1], bar[2], bar[4]
         left, bought, sold = terms.cap * volume, 0.0, 0.0
+        n_due = 0
+        for k in range(n_o):
+            order = orders[live[k]]
+            if order.instrument != m or order.status != OPEN or order.arrives > t:
+                continue
+            if reached(order.kind, order.qty > 0.0, order.price, h, lo, touch):
+                due[n_due] = live[k]
+                n_due += 1
         for phase in range(1, 5):
             for i in range(n_a):
                 if phase == 3:
                     holdings[i, m].held = holdings[i, m].pos
-            for k in range(n_o):
-                order = orders[k]
-                if order.instrument != m or order.status != OPEN or order.arrives > t:
+            for k in range(n_due):
+                order = orders[due[k]]
+                if order.status != OPEN:
                     continue
                 i = order.account
                 holding = holdings[i, m]
@@ -131,7 +166,7 @@ def advance(context: int, t: int) -> int:
                 if kind == TARGET:
                     newer = False
                     for other in range(n_o):
-                        rival = orders[other]
+                        rival = orders[live[other]]
                         newer |= (
                             rival.kind == TARGET
                             and rival.id > order.id
@@ -140,31 +175,37 @@ def advance(context: int, t: int) -> int:
                             and rival.arrives <= t
                         )
                     if newer:
-                        order.status = CANCELLED
+                        order.status, order.why = CANCELLED, REPLACED
                         continue
-                    a = set_want(a, max(order.qty, terms.floor))
+                    want = max(order.qty, terms.floor)
+                    a = set_want(a, want)
                     taken = bought if a.want > a.pos else sold
                     a, fill = reach(a, ref, left, taken, volume, bar[6], bar[7], others, terms)
-                    maker, done, short = False, a.want == a.pos, False
+                    maker, done, short = False, a.want == a.pos, a.want != want
+                    whole, lost = a.pos == order.qty, NO_SHORTS
                 else:
                     fresh = order.arrives == t
                     if kind == LIMIT and phase == 1 and fresh and order.post_only == 1:
-                        order.status = CANCELLED
+                        order.status, order.why = CANCELLED, WOULD_TAKE
                         continue
                     maker = kind == LIMIT and not (phase == 1 and fresh)
                     rate = terms.maker if maker else terms.taker
-                    asked = abs(order.qty)
+                    asked, closes = abs(order.qty), False
                     if order.reduce_only == 1:
                         asked = min(asked, reducible(a.pos, holding.held, side, phase))
+                        closes = asked > 0.0 and asked >= abs(a.pos) * (1.0 - ROUNDING)
+                        asked = abs(a.pos) if closes else asked
                     if side < 0.0 and terms.floor == 0.0:
                         asked = min(asked, max(0.0, a.pos))
                     if asked == 0.0:  # nothing to reduce or to sell yet: only a resting order waits
-                        order.status = CANCELLED if kind == MARKET else order.status
+                        if kind == MARKET:
+                            drop(order, NOTHING_TO_REDUCE if order.reduce_only == 1 else NO_SHORTS)
                         continue
                     if kind == STOP:  # a stop that was hit is a market order from then on
                         order.kind = MARKET
                     qty = min(asked, left)
-                    if not qty * ref > terms.min_notional:
+                    least = 0.0 if closes else terms.min_notional
+                    if not qty * ref > least:
                         continue
                     price = ref
                     if not maker:
@@ -174,15 +215,20 @@ def advance(context: int, t: int) -> int:
                             continue  # taking would cost more than the limit: it rests
                     fits = affordable_qty(a, side, qty, ref, price, rate, others, terms)
                     short = fits < qty
-                    if fits != abs(order.qty):
+                    if fits != abs(order.qty) and not (closes and fits == asked):
                         fits = whole_lots(fits, terms)
-                    if not fits * ref > terms.min_notional:
+                    if not fits * ref > least:
                         if short:
-                            order.status = CANCELLED
+                            drop(order, UNAFFORDABLE)
                         continue
-                    a, fill = book(a, a.pos + side * fits, price, ref, rate)
+                    whole, lost = fits >= abs(order.qty), TOO_SMALL
+                    new_pos = a.pos + side * fits
+                    if abs(new_pos) <= ROUNDING * fits:  # sums of slices are not exact
+                        new_pos = 0.0
+                    a, fill = book(a, new_pos, price, ref, rate)
                     order.qty -= fill.qty
-                    done = not abs(order.qty) * ref > terms.min_notional
+                    least = terms.min_notional if a.pos == 0.0 else least
+                    done = whole or not abs(order.qty) * ref > least
                 if fill.qty != 0.0:
                     row = note(trades, count, order.id, t, i, m)
                     row.maker, row.forced = maker, False
@@ -197,32 +243,63 @@ def advance(context: int, t: int) -> int:
                     put(purses[i], holding, a)
                     if order.group > 0:
                         for other in range(n_o):
-                            rival = orders[other]
-                            if other == k or rival.group != order.group or rival.account != i:
+                            rival = orders[live[other]]
+                            if rival.group != order.group or rival.account != i:
+                                continue
+                            if rival.id == order.id or rival.status != OPEN:
                                 continue
                             rest = abs(rival.qty) - abs(fill.qty)
-                            if rival.status != OPEN:
-                                continue
-                            if done or rival.kind == TARGET or rest * ref <= terms.min_notional:
-                                rival.status = CANCELLED
+                            least = terms.min_notional
+                            if rival.reduce_only == 1:  # it may still be what closes the position
+                                least = ROUNDING * abs(rival.qty) * ref
+                            if done or rival.kind == TARGET or rest * ref <= least:
+                                rival.status, rival.why = CANCELLED, PARTNER_FILLED
                             else:
                                 rival.qty = math.copysign(rest, rival.qty)
-                if done:
+                if done and whole:
                     order.status = FILLED
                 elif short:
-                    order.status = CANCELLED
+                    drop(order, UNAFFORDABLE)
+                elif done:
+                    drop(order, lost)
         for k in range(n_o):
-            order = orders[k]
-            if order.instrument == m and order.immediate == 1 and order.arrives <= t:
-                order.status = EXPIRED if order.status == OPEN else order.status
+            order = orders[live[k]]
+            arrived = order.instrument == m and order.arrives <= t
+            if arrived and order.immediate == 1 and order.status == OPEN:
+                order.status, order.why = EXPIRED, BAR_OVER
     if ctx.margin == 1:
-        count = call_margin(ctx, purses, holdings, orders, trades, rows, t, count, True)
+        count = call_margin(ctx, purses, holdings, orders, live, trades, rows, t, count, True)
         cover_debts(purses, holdings, n_m)
     for i in range(n_a):
         equity = purses[i].cash
         for m in range(n_m):
             equity += holdings[i, m].pos * carray(pointer(rows[m] + t * 64), (8,), np.float64)[3]
         purses[i].eq = equity
+    return count
+
+
+@door("int64(int64, int64)", parts=PARTS)
+def step(context: int, t: int) -> int:
+    """Let the cancels that arrive act, apply bar t, and strike what is done off the live orders."""
+    ctx = carray(pointer(context), (1,), FLOOR)[0]
+    orders = carray(pointer(ctx.orders), (ctx.n_records,), ORDER)
+    live = carray(pointer(ctx.live), (ctx.n_orders,), np.int64)
+    kept = 0
+    for k in range(live.size):
+        order = orders[live[k]]
+        if 0 < order.cancels <= t:
+            order.status, order.why = CANCELLED, WITHDRAWN
+        else:
+            live[kept] = live[k]
+            kept += 1
+    ctx.n_orders = kept
+    count = advance(context, t)
+    kept = 0
+    for k in range(ctx.n_orders):
+        if orders[live[k]].status == OPEN:
+            live[kept] = live[k]
+            kept += 1
+    ctx.n_orders = kept
     return count
 
 

@@ -122,6 +122,7 @@ class RiskConfig(Config):
     soft_drawdown: float = Field(default=DrawdownConfig().soft_drawdown, ge=0.0, lt=1.0)
     max_drawdown: float | None = Field(default=DrawdownConfig().max_drawdown, gt=0.0, lt=1.0)
     cool_off_days: float = Field(default=DrawdownConfig().cool_off_days, ge=0.0)
+    drawdown_step: float = Field(default=DrawdownConfig().scale_step, ge=0.0, lt=1.0)
     limits: LimitConfig | None = LimitConfig()
     without_forecast: WhenUnknown = ConfidenceConfig().when_unknown
     without_history: WhenUnknown = VarConfig().when_unknown
@@ -156,6 +157,7 @@ def build_chain(config: RiskConfig) -> RiskChain:
             soft_drawdown=config.soft_drawdown,
             max_drawdown=config.max_drawdown,
             cool_off_days=config.cool_off_days,
+            scale_step=config.drawdown_step,
         )
         parts.append(DrawdownBreaker(drawdown))
     if config.limits is not None:

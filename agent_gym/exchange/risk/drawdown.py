@@ -19,6 +19,9 @@ class DrawdownConfig(Config):
     soft_drawdown: float = Field(default=0.05, ge=0.0, lt=1.0, description="scaling begins here")
     max_drawdown: float = Field(default=0.15, gt=0.0, lt=1.0, description="flat from here on")
     cool_off_days: float = Field(default=5.0, ge=0.0, description="days before it can be re-armed")
+    scale_step: float = Field(
+        default=0.1, ge=0.0, lt=1.0, description="the scale moves by at least this much, or stays"
+    )
 
     @model_validator(mode="after")
     def _soft_comes_first(self) -> Self:
@@ -40,15 +43,22 @@ class BreakerState:
         tripped_ts: When it tripped, None while it is armed.
         rearmed_peak: Highest equity seen since the last re-arm, None before the first one.
         trips: How often it has tripped in this episode.
+        scale: The share of a target that is let through at the moment.
     """
 
     tripped_ts: int | None = None
     rearmed_peak: float | None = None
     trips: int = 0
+    scale: float = 1.0
 
 
 class DrawdownBreaker:
     """Scales a target down between the soft and the hard drawdown, and latches flat at the latter.
+
+    The scale falls in a straight line from 1 to 0, but it is followed in steps of at least
+    ``scale_step``, down and up alike: each change is a trade, and a scale that moved with every bar
+    would trade on every bar. So it stays within one step of the line, and changes at most 1 / step
+    times on the way from the soft to the hard drawdown. Back at the soft drawdown it is 1 again.
 
     Once tripped it stays flat until the cool-off is over and ``re_arm`` is called. The drawdown is
     then counted anew from the equity at that moment, or it would trip again at once.
@@ -77,7 +87,8 @@ class DrawdownBreaker:
             state.trips += 1
         if state.tripped_ts is not None:
             return limited(self.name, target, 0.0, "latched until it is re-armed")
-        bound = abs(target) * self._scale(drawdown)
+        state.scale = self._step(state.scale, self._line(drawdown))
+        bound = abs(target) * state.scale
         return limited(self.name, target, bound, "exposure shrinks with the drawdown")
 
     def re_arm(self, view: RiskView) -> None:
@@ -97,6 +108,7 @@ class DrawdownBreaker:
             raise VenueError("a ruined account cannot be re-armed", found=f"equity {view.equity}")
         self._state.tripped_ts = None
         self._state.rearmed_peak = view.equity
+        self._state.scale = 1.0
 
     def reset(self) -> None:
         """Begin an episode: armed, nothing remembered."""
@@ -110,7 +122,16 @@ class DrawdownBreaker:
         """Take up what state() returned."""
         self._state = BreakerState(**state)
 
-    def _scale(self, drawdown: float) -> float:
+    def _step(self, held: float, line: float) -> float:
+        """Return the line once it is a step away, or at its upper end; the scale held until then.
+
+        The upper end is followed at once: below the soft drawdown nothing is to be held back.
+        """
+        if line == 1.0 or abs(line - held) >= self._config.scale_step:
+            return line
+        return held
+
+    def _line(self, drawdown: float) -> float:
         soft, hard = self._config.soft_drawdown, self._config.max_drawdown
         if drawdown <= soft or soft == hard:
             return 1.0
