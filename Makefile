@@ -2,6 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 READY := .venv/.ready
+BROWSER := .venv/.browser
 
 .PHONY: help gym test lint format bench realism docs clean
 
@@ -11,7 +12,7 @@ help:                    ## what can be made
 gym: $(READY)            ## the main job: a backtest from market to report, end to end
 	$(BIN)/agent-gym demo
 
-test: $(READY)           ## all tests, in parallel, with doctests
+test: $(READY) $(BROWSER)   ## all tests, in parallel, with doctests
 	$(BIN)/pytest
 
 lint: $(READY)           ## style, types, import order, file sizes
@@ -38,6 +39,13 @@ docs: $(READY)           ## the documentation site, into site/
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	touch $@
+
+# Tests of pages drive a real browser; without one, and without the right to install it, they are skipped.
+$(BROWSER): $(READY)
+	{ command -v chromium && command -v chromedriver; } >/dev/null \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver; } \
+	  || echo "no browser could be installed: the tests that need one will be skipped"
 	touch $@
 
 clean:                   ## remove everything that was built
