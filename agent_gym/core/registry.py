@@ -81,10 +81,22 @@ def names(kind: Kind) -> tuple[str, ...]:
 def entry(kind: Kind, name: str) -> Entry:
     """Return what is registered under a name, importing its module on the first call."""
     if (kind, name) not in _entries and name in _announced(kind):
-        import_module(_announced(kind)[name])
+        _load(kind, name, _announced(kind)[name])
     if (kind, name) not in _entries:
         raise unknown(f"{kind}", name, names(kind))
     return _entries[(kind, name)]
+
+
+def _load(kind: Kind, name: str, module: str) -> None:
+    try:
+        import_module(module)
+    except ImportError as error:
+        raise ConfigError(
+            f"{kind} {name!r} cannot be loaded",
+            where=module,
+            found=str(error),
+            remedy="Install what is missing, or install the package that announces it again",
+        ) from error
 
 
 def make(kind: Kind, ref: Ref) -> object:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_gym.core.errors import ConfigError, VenueError
+from agent_gym.core.errors import AgentError, ConfigError, VenueError
 from agent_gym.core.registry import register
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import Action, EpisodeStart, Nanos, Observation, Outcome, Role, World
@@ -56,6 +56,7 @@ class MarketWorld:
         self._row = self._rows[0]
         self._n = len(self.roles)
         self._t = self._last = self._solo_last = 0
+        self._over: set[Role] = set()
         self._lane_of = {role: i for i, role in enumerate(self.roles)}
 
     def start(self, role: Role, seeds: Seeds) -> EpisodeStart:
@@ -72,6 +73,7 @@ class MarketWorld:
         self._t = int(self.lanes.state["t"][0])
         self._last = int(self.lanes.state["end"][0])
         self._solo_last = self._last if self._n == 1 else 0
+        self._over.clear()
         ts = self._times[self._t]
         return {
             role: Observation(ts, row.copy())
@@ -80,23 +82,25 @@ class MarketWorld:
 
     def step(self, actions: Mapping[Role, Action]) -> Mapping[Role, Outcome]:
         """Let every role that acts trade through the next bar."""
-        if self._t >= self._last:
-            self._refuse_step()
-        lane_of = self._lane_of
+        if self._t >= self._last or not self._over.isdisjoint(actions):
+            self._refuse_step(actions)
         for role, action in actions.items():
-            self._action[lane_of[role]] = action if self._discrete else self._clip(action)
+            self._place(self._lane_of.get(role), role, action)
         if self._kernel_step(self._address, 0, self._n) >= INVALID:
             self.lanes.refuse()
         self._t += 1
         ts = self._times[self._t]
-        return {role: self._outcome(lane_of[role], ts) for role in actions}
+        return {role: self._outcome(self._lane_of[role], ts) for role in actions}
 
     def advance(self, action: Action) -> Outcome:
         """Do the same for a world of one role, with as little Python as can be."""
         t = self._t + 1
         if t > self._solo_last:
-            self._refuse_step()
-        self._action[0] = action if self._discrete else self._clip(action)
+            self._refuse_step(())
+        try:
+            self._action[0] = action if self._discrete else self._clip(action)
+        except (TypeError, ValueError):
+            self._place(0, self.roles[0], action)
         events = self._kernel_step(self._address, 0, 1)
         if events >= INVALID:
             self.lanes.refuse()
@@ -105,24 +109,42 @@ class MarketWorld:
             return self._outcome(0, self._times[t])
         return Outcome(Observation(self._times[t], self._row.copy()), self._reward[0])
 
-    def _refuse_step(self) -> NoReturn:
-        if self._t < self._last:
+    def _place(self, lane: int | None, role: Role, action: Any) -> None:
+        """Hand an action to its lane; an array of one number counts as that number."""
+        if lane is None:
+            raise AgentError("no such role trades here", found=role, expected=", ".join(self.roles))
+        value = action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
+        try:
+            self._action[lane] = value if self._discrete else self._clip(value)
+        except (TypeError, ValueError) as error:
+            n = self._spec.n
+            raise AgentError(
+                "an action is not legal",
+                where=f"role {role}",
+                found=repr(action),
+                expected="one number" if n is None else f"a whole number from 0 to {n - 1}",
+            ) from error
+
+    def _refuse_step(self, acting: Iterable[Role]) -> NoReturn:
+        done = sorted(self._over.intersection(acting))
+        if self._t < self._last and self._n > 1 and not done:
             raise VenueError(
                 "this world has several roles, so an action needs a role",
                 found=self._n,
                 remedy="Call step() with one action for each role",
             )
         raise VenueError(
-            "the episode is over", where=f"bar {self._t}", remedy="Call reset() for a new one"
+            "the episode is over",
+            where=f"bar {self._t}" + (f", role {', '.join(done)}" if done else ""),
+            remedy="Call reset() for a new one",
         )
 
     def _outcome(self, lane: int, ts: Nanos) -> Outcome:
-        return Outcome(
-            Observation(ts, self._rows[lane].copy()),
-            self._reward[lane],
-            self._terminated[lane],
-            self._truncated[lane],
-        )
+        ended, cut = self._terminated[lane], self._truncated[lane]
+        if ended or cut:
+            self._over.add(self.roles[lane])
+            self._solo_last = 0
+        return Outcome(Observation(ts, self._rows[lane].copy()), self._reward[lane], ended, cut)
 
     def _clip(self, action: Action) -> float:
         value = action.item() if isinstance(action, np.ndarray) else float(action)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from agent_gym.core.clock import DAY_NS
 from agent_gym.core.types import FloatArray
+from agent_gym.evaluation.statistics import lo_factor, moments, psr
+from agent_gym.exchange.risk import TailConfig, christoffersen, exceedances, kupiec_pof, tail_risk
 from agent_gym.exchange.round_trips import RoundTrips
 from agent_gym.exchange.series import SeriesResult
 from agent_gym.markets.bars import Bars
@@ -22,6 +24,8 @@ from agent_gym.markets.periods import YEAR_NS, bars_per_year
 
 # Returns that differ by rounding alone have no spread to divide by.
 ROUNDING = 1e-12
+# The VaR whose exceedances are counted: the same estimate that the risk parts use.
+VAR = TailConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,13 @@ class Metrics:
         round_trips: Closed trips, first in first out.
         hit_rate: Share of closed trips that earned money after fees.
         profit_factor: Won over lost in closed trips; None if none lost.
+        sharpe_lo: The Sharpe ratio corrected for autocorrelation (Lo 2002).
+        psr: Probability that the true Sharpe ratio is above 0.
+        var_days: Days whose loss was held against the one-day VaR known before; None if too few.
+        var_exceedances: Days that lost more than that VaR.
+        kupiec_p: P-value that exceedances are as frequent as the VaR says.
+        christoffersen_p: P-value that exceedances do not follow each other; None without any.
+        share_of_attainable: Growth over that of the known optimum; None where none is known.
     """
 
     bars: int
@@ -79,19 +90,42 @@ class Metrics:
     round_trips: int
     hit_rate: float | None
     profit_factor: float | None
+    sharpe_lo: float | None
+    psr: float | None
+    var_days: int | None
+    var_exceedances: int | None
+    kupiec_p: float | None
+    christoffersen_p: float | None
+    share_of_attainable: float | None
 
     def as_dict(self) -> dict[str, int | float | None]:
         """Return the figures by name."""
         return asdict(self)
 
 
-def measure(bars: Bars, run: SeriesResult, trips: RoundTrips) -> Metrics:
-    """Return the figures of a run over bars."""
+def measure(
+    bars: Bars,
+    run: SeriesResult,
+    trips: RoundTrips,
+    *,
+    attainable_bps_per_bar: float | None = None,
+) -> Metrics:
+    """Return the figures of a run over bars.
+
+    Args:
+        bars: What was traded.
+        run: What the venue left behind.
+        trips: Its round trips.
+        attainable_bps_per_bar: Net log growth of the known optimum on the same bars, if there is
+            one.
+    """
     equity, n, opening = run.equity, len(bars), float(run.equity[0])
     years = (n - 1) / bars_per_year(bars.period_ns)
     returns, per_year = risk_returns(bars.ts, bars.period_ns, equity)
     depth, length = drawdown(equity)
     growth = log_growth(equity)
+    growth_bps_per_bar = None if growth is None else 1e4 * growth / (n - 1)
+    hits = var_hits(returns)
     held = exposures(run.position, bars.close, equity)
     fees, slippage, funding = (run.totals[name] for name in ("fees", "slippage", "funding"))
     return Metrics(
@@ -99,7 +133,7 @@ def measure(bars: Bars, run: SeriesResult, trips: RoundTrips) -> Metrics:
         years=years,
         final_equity=float(equity[-1]),
         total_return=float(equity[-1]) / opening - 1.0,
-        growth_bps_per_bar=None if growth is None else 1e4 * growth / (n - 1),
+        growth_bps_per_bar=growth_bps_per_bar,
         growth_pct_per_year=None if growth is None else 1e2 * growth / years,
         volatility=volatility(returns, per_year),
         sharpe=sharpe(returns, per_year),
@@ -119,6 +153,13 @@ def measure(bars: Bars, run: SeriesResult, trips: RoundTrips) -> Metrics:
         round_trips=len(trips.closed),
         hit_rate=trips.hit_rate,
         profit_factor=trips.profit_factor,
+        sharpe_lo=sharpe_lo(returns, per_year),
+        psr=probability_of_skill(returns),
+        var_days=None if hits is None else hits.size,
+        var_exceedances=None if hits is None else int(hits.sum()),
+        kupiec_p=kupiec_p(hits),
+        christoffersen_p=christoffersen_p(hits),
+        share_of_attainable=share_of_attainable(growth_bps_per_bar, attainable_bps_per_bar),
     )
 
 
@@ -178,6 +219,56 @@ def sortino(returns: FloatArray, per_year: float) -> float | None:
         return None
     below = float(np.sqrt(np.mean(np.minimum(returns, 0.0) ** 2)))
     return _ratio(float(returns.mean()), below, returns, per_year)
+
+
+def sharpe_lo(returns: FloatArray, per_year: float) -> float | None:
+    """Return the Sharpe ratio a year where returns depend on each other (Lo 2002)."""
+    found, factor = moments(returns), lo_factor(returns, per_year)
+    return None if found is None or factor is None else found.sharpe * factor
+
+
+def probability_of_skill(returns: FloatArray) -> float | None:
+    """Return the probability that the true Sharpe ratio is above 0 (PSR)."""
+    found = moments(returns)
+    return None if found is None else psr(found)
+
+
+def var_hits(returns: FloatArray) -> NDArray[np.bool_] | None:
+    """Return for each day whether it lost more than the one-day VaR known before; None if too few.
+
+    The VaR is that of the account itself: the estimate that caps positions, made from the marks of
+    equity until then. Days on which equity did not move say nothing about risk and are left out,
+    and nothing is judged before the estimate has replaced its prior.
+    """
+    moves = returns[returns != 0.0]
+    if moves.size <= VAR.prior_days:
+        return None
+    marks = np.concatenate([[1.0], np.cumprod(1.0 + moves)])
+    known = tail_risk(marks, 1, VAR).var_long.copy()
+    known[: VAR.prior_days] = np.nan
+    return exceedances(marks, known, 1)
+
+
+def kupiec_p(hits: NDArray[np.bool_] | None) -> float | None:
+    """Return the p-value that the VaR is exceeded as often as it says."""
+    return None if hits is None else kupiec_pof(hits, 1.0 - VAR.level).p_value
+
+
+def christoffersen_p(hits: NDArray[np.bool_] | None) -> float | None:
+    """Return the p-value that an exceedance says nothing about the next day; None without any."""
+    return None if hits is None or not hits[:-1].any() else christoffersen(hits).p_value
+
+
+def share_of_attainable(growth: float | None, attainable: float | None) -> float | None:
+    """Return growth over that of the optimum on the same bars; None unless that is above 0.
+
+    Example:
+        >>> share_of_attainable(1.5, 2.0), share_of_attainable(1.5, 0.0)
+        (0.75, None)
+    """
+    if growth is None or attainable is None or not attainable > 0.0:
+        return None
+    return growth / attainable
 
 
 def _ratio(mean: float, spread: float, returns: FloatArray, per_year: float) -> float | None:

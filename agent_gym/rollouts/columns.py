@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from agent_gym.core.errors import StoreError
-from agent_gym.core.types import Decision, FloatArray, Signals, Step
+from agent_gym.core.types import FloatArray, Signals, Step
 
 SCHEMA_VERSION = 1
 NAMED = ("episode", "role", "agent")
@@ -47,14 +47,23 @@ def step_schema(action: Any = None, observation_width: int | None = None) -> Any
     return pa.schema(fields)
 
 
+class _Copies(NamedTuple):
+    """What a step holds beyond its row of bytes."""
+
+    action: FloatArray | None
+    features: FloatArray | None
+    signals: list[tuple[str, float]] | None
+    rationale: str | None
+
+
 class StepEncoder:
     """Turns steps into Arrow batches that share one schema.
 
-    A step is packed into a row of bytes as it comes and not kept: keeping some thousand records
-    alive costs more, in cache misses, than reading their fields. The first step decides whether an
-    action is a number or a vector, and how many features an observation has; a later one that
-    differs is an error. Names become codes that are given out in order of appearance, so equal
-    runs have equal bytes.
+    A step is packed into a row of bytes as it comes, and what does not fit a row is copied: an
+    agent or a world that fills the same buffer again must not change what was recorded. The first
+    step decides whether an action is a number or a vector, and how many features an observation
+    has; a later one that differs is an error. Names become codes that are given out in order of
+    appearance, so equal runs have equal bytes.
 
     Args:
         on_block: Takes each finished batch.
@@ -70,9 +79,9 @@ class StepEncoder:
         self._room, self._used = len(self._rows), 0
         self._runs: list[tuple[int, str, str, str]] = []
         self._ends: list[tuple[int, bool, bool]] = []
-        self._said: list[tuple[int, Decision]] = []
-        self._features: list[FloatArray] | None = [] if observations else None
-        self._vectors: list[Any] | None = None
+        self._copied: list[tuple[int, _Copies]] = []
+        self._observations = self._bulky = observations
+        self._vectors = False
         self._episode = self._role = self._agent = ""
         self._codes: dict[str, dict[str, int]] = {name: {} for name in NAMED}
         self.schema: Any = None
@@ -87,22 +96,34 @@ class StepEncoder:
             or not used
         ):
             self._begin_run(step)
-        action = decision.action if self._vectors is None else 0.0
+        copies = None
+        if self._bulky or decision.signals is not None or decision.rationale is not None:
+            copies = self._copies(step)
+        action = 0.0 if self._vectors else decision.action
         try:
             _pack(self._rows, used, step.t, step.before.ts, action, after.reward)
         except struct.error as error:  # nothing of the step has been kept yet
             raise _misfit(f"episode {step.episode}, step {step.t}", error) from error
-        if self._vectors is not None:
-            self._vectors.append(decision.action)
-        if self._features is not None:
-            self._features.append(step.before.features)
-        if decision.signals is not None or decision.rationale is not None:
-            self._said.append((used // ROW_BYTES, decision))
+        if copies is not None:
+            self._copied.append((used // ROW_BYTES, copies))
         if after.terminated or after.truncated:
             self._ends.append((used // ROW_BYTES, after.terminated, after.truncated))
         self._used = used = used + ROW_BYTES
         if used == self._room:
             self.flush()
+
+    def _copies(self, step: Step) -> _Copies:
+        """Return what does not fit a row of bytes, as it is now."""
+        made = step.decision
+        try:
+            return _Copies(
+                np.array(made.action, dtype=np.float64) if self._vectors else None,
+                step.before.features.copy() if self._observations else None,
+                _pairs(made.signals),
+                made.rationale,
+            )
+        except (TypeError, ValueError, AttributeError) as error:
+            raise _misfit(f"episode {step.episode}, step {step.t}", error) from error
 
     def flush(self) -> None:
         """Hand on what has been taken since the last batch."""
@@ -115,18 +136,16 @@ class StepEncoder:
             place = f"episode {runs[0][1]}, steps {rows['t'][0]} to {rows['t'][-1]}"
             raise _misfit(place, error) from error
         finally:
-            self._used, self._runs, self._ends, self._said = 0, [], [], []
-            self._features = None if self._features is None else []
-            self._vectors = None if self._vectors is None else []
+            self._used, self._runs, self._ends, self._copied = 0, [], [], []
         self._on_block(batch)
 
     def _begin_run(self, step: Step) -> None:
         """Note that from here on the names are those of this step; the first step says more."""
         if self.schema is None and not self._used:
-            vector = np.ndim(step.decision.action) > 0
-            self._vectors = [] if vector else None
-            width = None if self._features is None else step.before.features.size
-            self.schema = step_schema(pa.list_(pa.float64()) if vector else None, width)
+            self._vectors = np.ndim(step.decision.action) > 0
+            self._bulky = self._observations or self._vectors
+            width = step.before.features.size if self._observations else None
+            self.schema = step_schema(pa.list_(pa.float64()) if self._vectors else None, width)
         self._episode, self._role, self._agent = step.episode, step.role, step.agent
         self._runs.append((self._used // ROW_BYTES, step.episode, step.role, step.agent))
 
@@ -140,23 +159,24 @@ class StepEncoder:
             self._names(name, [run[i] for run in runs], lengths)
             for i, name in enumerate(NAMED, start=1)
         )
-        signals = [(row, _pairs(made.signals)) for row, made in self._said]
-        rationales = [(row, made.rationale) for row, made in self._said]
+        signals = [(row, kept.signals) for row, kept in self._copied if kept.signals is not None]
+        rationales = [(row, kept.rationale) for row, kept in self._copied]
+        rationales = [(row, said) for row, said in rationales if said is not None]
         columns = [
             episode,
             _column(rows, "t"),
             _column(rows, "ts"),
             role,
             agent,
-            _column(rows, "action") if self._vectors is None else _actions(self._vectors),
+            _actions(self._copied) if self._vectors else _column(rows, "action"),
             _column(rows, "reward"),
             pa.array(lasts[0]),
             pa.array(lasts[1]),
             _spread(n, signals, _SIGNALS),
             _spread(n, rationales, pa.string()),
         ]
-        if self._features is not None:
-            columns.append(self._observations(self._features))
+        if self._observations:
+            columns.append(self._features())
         return pa.record_batch(columns, schema=self.schema)
 
     def _names(self, column: str, values: list[Any], lengths: Any) -> Any:
@@ -166,9 +186,9 @@ class StepEncoder:
         indices = np.repeat(np.array([codes[value] for value in values], dtype=np.int32), lengths)
         return pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(list(codes), pa.string()))
 
-    def _observations(self, features: list[FloatArray]) -> Any:
+    def _features(self) -> Any:
         width = self.schema.field("observation").type.list_size
-        rows = np.stack(features)
+        rows = np.stack([kept.features for _, kept in self._copied if kept.features is not None])
         if rows.shape[1:] != (width,):
             raise ValueError(f"an observation of shape {rows.shape[1:]}, after some of {width}")
         flat = np.ascontiguousarray(rows, dtype=np.float64).reshape(-1)
@@ -204,8 +224,8 @@ def _column(rows: Any, name: str) -> Any:
     return pa.array(np.ascontiguousarray(rows[name]))
 
 
-def _actions(actions: list[Any]) -> Any:
-    vectors = [np.asarray(action, dtype=np.float64) for action in actions]
+def _actions(copied: list[tuple[int, _Copies]]) -> Any:
+    vectors = [kept.action for _, kept in copied if kept.action is not None]
     if any(vector.ndim != 1 for vector in vectors):
         raise ValueError("an action that is not a flat vector, among vectors")
     ends = np.cumsum([0, *(vector.size for vector in vectors)], dtype=np.int32)

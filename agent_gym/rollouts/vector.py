@@ -9,7 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from queue import Queue
-from typing import Any, Self, TypeAlias
+from types import TracebackType
+from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -113,6 +114,8 @@ class VectorRecorder:
         flags: NDArray[Any],
     ) -> None:
         """Take one value a lane of each column."""
+        if self._closed:
+            self._refuse()
         row = self._row
         _put_whole(self._t_index[row], t_index, "t_index")
         _put_whole(self._action[row], action, "action")
@@ -144,6 +147,20 @@ class VectorRecorder:
         """Make what there is final, marked partial, and say why."""
         self._close("partial", reason)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon(f"ended by {kind.__name__}")
+
     def _close(self, status: Any, reason: str | None) -> None:
         if self._spool is None or self._closed:
             return
@@ -152,6 +169,13 @@ class VectorRecorder:
             self._last_block(self._spool)
         kinds = [(name, pa.from_numpy_dtype(dtype)) for name, dtype in self._dtypes.items()]
         self.manifest = self._spool.finish(pa.schema(kinds), status, reason=reason)
+
+    def _refuse(self) -> NoReturn:
+        raise StoreError(
+            "this recorder is closed",
+            where=None if self._spool is None else str(self._spool.folder),
+            remedy="Make another one",
+        )
 
     def _last_block(self, spool: Spool) -> None:
         batch, self._row = self._batch(self._row), 0

@@ -63,13 +63,17 @@ def test_an_unknown_agent_is_a_usage_error_with_the_nearest_name(call):
 
 
 def test_an_agent_whose_library_is_missing_is_listed_all_the_same(call, monkeypatch):
-    def broken(name: str) -> dict:
+    def broken(module: str) -> None:
         raise ImportError("No module named 'torch'")
 
-    monkeypatch.setattr(agents, "describe_agent", broken)
+    monkeypatch.setattr(registry, "_entries", {})
+    monkeypatch.setattr(registry, "import_module", broken)
     code, out, _ = call("list", "--json")
     assert code == 0
     assert {each["available"] for each in json.loads(out)["agents"]} == {False}
+    code, out, _ = call("show", "rules/flat", "--json")
+    assert code == 2
+    assert "torch" in json.loads(out)["found"]
 
 
 def test_a_required_parameter_says_so(monkeypatch):

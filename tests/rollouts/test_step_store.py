@@ -273,3 +273,16 @@ def test_a_step_that_was_refused_leaves_nothing_behind():
     assert table.num_rows == 2
     assert table.column("signals").to_pylist() == [None, None]
     assert not any(table.column("terminated").to_pylist())
+
+
+def test_a_buffer_that_is_filled_again_does_not_change_what_was_recorded():
+    sink = ColumnSink(observations=True)
+    action, signals, features = np.zeros(2), {"doubt": 0.0}, np.zeros(2)
+    for t in range(3):
+        action[:], features[:], signals["doubt"] = t, -t, float(t)
+        step = replace(made(t, action), before=Observation(Nanos(t), features))
+        sink.write(replace(step, decision=Decision(action, signals)))
+    table = sink.table()
+    assert table.column("action").to_pylist() == [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
+    assert table.column("observation").to_pylist() == [[0.0, 0.0], [-1.0, -1.0], [-2.0, -2.0]]
+    assert table.column("signals").to_pylist() == [[("doubt", float(t))] for t in range(3)]

@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -163,3 +165,17 @@ def test_a_block_is_not_used_again_before_it_is_written(tmp_path, monkeypatch):
     fed = feed(recorder, 101)
     recorder.close()
     assert_same(VectorStore.open(tmp_path / "v").columns(), fed)
+
+
+def test_a_closed_recorder_takes_nothing_more(tmp_path):
+    row = [np.zeros(2) for _ in range(6)]
+    with VectorRecorder(2, folder=tmp_path / "v") as recorder:
+        recorder.record(*row)
+    with pytest.raises(StoreError, match="closed"):
+        recorder.record(*row)
+    assert VectorStore.open(tmp_path / "v").columns()["reward"].shape == (1, 2)
+    with suppress(ZeroDivisionError), VectorRecorder(2, folder=tmp_path / "w") as recorder:
+        recorder.record(*row)
+        raise ZeroDivisionError
+    assert recorder.manifest is not None
+    assert recorder.manifest.status == "partial"

@@ -11,6 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from agent_gym.apps.cli.output import emit, table
+from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import entry, names
 
 app = typer.Typer(no_args_is_help=True)
@@ -74,7 +75,7 @@ def _listed(name: str) -> dict[str, Any]:
     """Describe an agent; one whose library is not installed is listed and says so."""
     try:
         return describe_agent(name)
-    except ImportError as error:
+    except ConfigError as error:
         about = f"not available: {error}"
         return {"name": name, "about": about, "text": "", "available": False, "parameters": []}
 
