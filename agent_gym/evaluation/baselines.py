@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from agent_gym.core.registry import Ref
+from pydantic import Field
+
+from agent_gym.core.registry import Config, Ref
 from agent_gym.core.types import Agent
 from agent_gym.evaluation.backtest import BacktestEngine
 from agent_gym.evaluation.figures import SHORT_FIGURES
@@ -20,6 +22,41 @@ BASELINES = (
     Ref(use="rules/random"),
 )
 Done: TypeAlias = Callable[[str], None]
+
+GRID_FAST, GRID_SLOW = (6, 12, 24, 48), (72, 120, 240, 480)
+CASH, BUY_HOLD, BEST_SMA = "cash", "buy & hold", "best SMA on train"
+
+
+class Arm(Config):
+    """One thing that is tested: an agent, or several configurations of which training picks one."""
+
+    label: str
+    refs: tuple[Ref, ...] = Field(min_length=1)
+    baseline: bool = False
+
+
+def reference_arms(*, allow_short: bool) -> tuple[Arm, ...]:
+    """Return the rules that every agent is measured against, on both sides where that is allowed.
+
+    Random positions with the same turnover belong to an agent; see ``protocol.permutation``.
+    """
+    sides: dict[str, Any] = {"allow_short": True} if allow_short else {}
+    crossing = {"fast": 24, "slow": 120}
+    fixed = {
+        CASH: Ref(use="rules/flat"),
+        BUY_HOLD: Ref(use="rules/buy-hold"),
+        "volatility target": Ref(use="rules/vol-target"),
+        "SMA(24,120)": Ref(use="rules/sma-cross", params=crossing | sides),
+        "momentum 168": Ref(use="rules/momentum", params={"lookback": 168} | sides),
+        "z-score reversion": Ref(use="rules/mean-reversion", params=sides),
+    }
+    grid = tuple(
+        Ref(use="rules/sma-cross", params={"fast": fast, "slow": slow} | sides)
+        for fast in GRID_FAST
+        for slow in GRID_SLOW
+    )
+    arms = [Arm(label=label, refs=(ref,), baseline=True) for label, ref in fixed.items()]
+    return (*arms, Arm(label=BEST_SMA, refs=grid, baseline=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

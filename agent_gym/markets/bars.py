@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Literal
@@ -26,6 +26,7 @@ EXTRA_COLUMNS = {
     "obi": "five-level order-book imbalance at the close, -1 to 1",
     "ofi": "order-flow imbalance summed over the bar, base units",
 }
+SIGNAL_PREFIX = "signal_"  # a column of any name behind it is shown to agents as it is
 
 
 class Provenance(Config):
@@ -42,8 +43,9 @@ class Provenance(Config):
 class Bars:
     """A series of bars: ``ts`` is the open time in UTC nanoseconds, prices are float64.
 
-    Columns are equally long and read-only. ``extra`` holds any of EXTRA_COLUMNS; NaN there means
-    missing. The price columns are checked by ``markets.quality`` at the border, not here.
+    Columns are equally long and read-only. ``extra`` holds any of EXTRA_COLUMNS, and signals of any
+    name behind SIGNAL_PREFIX; NaN there means missing. The price columns are checked by
+    ``markets.quality`` at the border, not here.
     """
 
     instrument: Instrument
@@ -74,10 +76,12 @@ class Bars:
                     found=column.shape,
                     expected=self.ts.shape,
                 )
-        unknown = set(self.extra) - set(EXTRA_COLUMNS)
+        unknown = set(self.extra) - set(extra_names(self.extra))
         if unknown:
             raise DataError(
-                "unknown extra column", found=sorted(unknown), expected=sorted(EXTRA_COLUMNS)
+                "unknown extra column",
+                found=sorted(unknown),
+                expected=[*sorted(EXTRA_COLUMNS), SIGNAL_PREFIX + "..."],
             )
 
     def __len__(self) -> int:
@@ -86,7 +90,7 @@ class Bars:
     def columns(self) -> dict[str, FloatArray]:
         """Return price and extra columns by name, in a fixed order."""
         named = {name: getattr(self, name) for name in PRICE_COLUMNS}
-        return named | {name: self.extra[name] for name in EXTRA_COLUMNS if name in self.extra}
+        return named | {name: self.extra[name] for name in extra_names(self.extra)}
 
     def rows(self, start: int, stop: int) -> Bars:
         """Return a part of the series; the columns are views, not copies."""
@@ -122,6 +126,18 @@ class Bars:
             "last_ns": int(self.ts[-1]) if len(self) else None,
             "fingerprint": self.fingerprint,
         }
+
+
+def extra_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the names that an extra column may have, in their fixed order.
+
+    Example:
+        >>> extra_names(["signal_b", "close", "signal_a", "obi"])
+        ('obi', 'signal_a', 'signal_b')
+    """
+    given = set(names)
+    signals = sorted(name for name in given if name.startswith(SIGNAL_PREFIX))
+    return (*(name for name in EXTRA_COLUMNS if name in given), *signals)
 
 
 def _frozen(column: Any, dtype: type[np.generic]) -> Any:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from agent_gym.core.errors import DataError, StoreError
 from agent_gym.core.files import atomic_path
 from agent_gym.core.registry import Config
-from agent_gym.markets.bars import EXTRA_COLUMNS, PRICE_COLUMNS, Bars, Provenance
+from agent_gym.markets.bars import PRICE_COLUMNS, Bars, Provenance, extra_names
 from agent_gym.markets.instrument import Instrument
 
 SCHEMA_VERSION = 1
@@ -75,7 +75,7 @@ def read_native(path: Path) -> Bars:
     except UNREADABLE as error:
         raise _broken(path, error) from error
     names = tuple(table.column_names)
-    extras = tuple(name for name in EXTRA_COLUMNS if name in names)
+    extras = extra_names(names)
     if names != ("ts", *PRICE_COLUMNS, *extras):
         raise _broken(path, f"columns {names}")
     prices = {name: _values(path, table, name, pa.float64()) for name in PRICE_COLUMNS}

@@ -115,11 +115,47 @@ def test_results_are_written_whole(call, tmp_path):
     names = sorted(path.name for path in out.iterdir())
     assert names == ["chart.png", "equity.parquet", "fills.parquet", "report.html", "results.json"]
     stored = json.loads((out / "results.json").read_text())
-    assert stored == {name: value for name, value in found.items() if name != "out"}
+    assert stored == {name: found[name] for name in found if name not in ("out", "reports")}
     equity = pq.read_table(out / "equity.parquet")["equity"].to_numpy()
     assert float(equity[-1]) == found["final_equity"]
     assert np.isfinite(equity).all()
     assert [path.name for path in out.parent.iterdir()] == ["run"]
+
+
+def test_a_report_has_the_format_of_its_name(call, tmp_path):
+    names = ("a.html", "b.JSON", "c.png", "d.csv")
+    words = [word for name in names for word in ("--report", tmp_path / "deep" / name)]
+    found = document(call, *AGENT, *MARKET, *words)
+    made = tmp_path / "deep"
+    assert found["reports"] == [str(made / name) for name in names]
+    assert found["out"] is None
+    page = (made / "a.html").read_text()
+    assert found["equity_hash"] in page
+    assert "no evidence" in page
+    told = json.loads((made / "b.JSON").read_text())
+    assert told["figures"][told["subject"]] == found["metrics"]
+    assert (made / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert (made / "d.csv").read_text().startswith("time_ns,equity rules/sma-cross")
+    assert str(tmp_path) not in page  # the same bytes wherever it goes
+
+
+def test_a_report_is_looked_at_where_it_is(call, tmp_path):
+    code, out, _ = call(*AGENT, *MARKET, "--report", tmp_path / "a.html")
+    assert code == 0
+    assert "Look at" in out
+
+
+@pytest.mark.parametrize("name", ["a", "a.pdf"])
+def test_a_report_without_a_format_is_refused_before_anything_is_run(
+    call, tmp_path, monkeypatch, name
+):
+    def never(*args: object, **kwargs: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(module, "open_bars", never)
+    code, _, err = call(*AGENT, *MARKET, "--report", tmp_path / name)
+    assert code == 2
+    assert ".html" in err
 
 
 def test_equal_runs_write_equal_bytes_wherever_they_go(call, tmp_path):
@@ -246,7 +282,7 @@ def test_a_run_that_fails_exits_with_4_and_leaves_nothing(call, tmp_path, monkey
     def fail(*args: object, **kwargs: object) -> None:
         raise VenueError("the venue burned down")
 
-    monkeypatch.setattr(module, "page", fail)
+    monkeypatch.setattr(module, "write_sheet", fail)
     code, out, _ = call(*AGENT, *MARKET, "--out", tmp_path / "out", "--plot", "--json")
     assert code == 4
     assert json.loads(out)["what"] == "the venue burned down"

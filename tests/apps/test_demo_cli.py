@@ -119,7 +119,7 @@ def test_a_failure_leaves_nothing_and_keeps_the_old(call, folder, monkeypatch):
     def fail(*args: object, **kwargs: object) -> None:
         raise VenueError("the venue burned down")
 
-    monkeypatch.setattr(module, "page", fail)
+    monkeypatch.setattr(module, "write_sheet", fail)
     code, _, _ = call(*WORDS, "--out", folder, "--seed", 2)
     assert code == 4
     assert contents(folder) == before

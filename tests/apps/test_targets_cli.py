@@ -42,6 +42,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "import": ("data", "import", "{source}", "--out"),
     "fetch": ("data", "fetch", *SPAN, "--retries", "0", "--out"),
     "generate": ("market", "generate", "--bars", "50", "--out"),
+    "report": ("backtest", *RUNS, "--report"),
     "truth": ("market", "generate", "--bars", "50", "--out", "{folder}/b.parquet", "--truth"),
 }
 FOLDERS: dict[str, tuple[str, ...]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,17 +16,16 @@ from rich.text import Text
 from agent_gym.apps.cli.config_options import flag, parse_pairs, with_options, words_of
 from agent_gym.apps.cli.output import emit, table
 from agent_gym.apps.cli.read_options import with_request
-from agent_gym.apps.cli.workspace import check_writable, home, source_commit
+from agent_gym.apps.cli.workspace import check_target, check_writable, home, source_commit
 from agent_gym.core.errors import ConfigError, DataError
-from agent_gym.core.files import write_json, write_text
+from agent_gym.core.files import write_json
 from agent_gym.core.registry import Config, Ref, configure, entry, names
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.backtest import BacktestConfig, BacktestEngine
 from agent_gym.evaluation.baselines import Comparison, compare, short_table
-from agent_gym.evaluation.charts import png
 from agent_gym.evaluation.funding import funding_words
-from agent_gym.evaluation.report import page
 from agent_gym.evaluation.results import RESULTS, staged
+from agent_gym.evaluation.tearsheet import FORMATS, Sheet, format_of, sheet_of, write_sheet
 from agent_gym.exchange.tape import funding_rates
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.file_source import FileMarket, FileMarketConfig
@@ -59,33 +59,57 @@ class BacktestJob(Config):
     seed: int = Field(default=0, ge=0, description="seed of the market and of the agent")
 
 
+class Outputs(Config):
+    """What is written, and where."""
+
+    report: tuple[Path, ...] = Field(
+        default=(),
+        description="tear sheet, repeatable; the name says the format: " + ", ".join(FORMATS),
+    )
+    out: Path | None = Field(default=None, description="folder for results.json and tables")
+    plot: bool = Field(default=False, description="also write chart.png and report.html there")
+
+    def checked(self, agent: Ref) -> Path | None:
+        """Return the folder, if any; a place that cannot be written is a ConfigError now."""
+        for path in self.report:
+            check_target(path)
+            format_of(path)
+        if not self.plot and self.out is None:
+            return None
+        out = self.out or home() / "backtests" / agent.use.replace("/", "-")
+        check_writable(out)
+        return out
+
+
 @app.callback()
 @with_request
 @with_options("config", BacktestConfig, "Costs, limits and risk", FLAGS)
+@with_options("outputs", Outputs, "What is written")
 @with_options("job", BacktestJob, "What is run")
 def backtest(
     job: BacktestJob,
+    outputs: Outputs,
     config: BacktestConfig,
     request: ReadRequest,
-    out: Annotated[Path | None, typer.Option(help="Folder for results.json and tables.")] = None,
-    plot: Annotated[
-        bool, typer.Option("--plot", help="Also write chart.png, report.html.")
-    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Run an agent over a market and report it beside baselines with the same costs and timing."""
     agent = chosen_agent(job)
-    if plot or out is not None:
-        out = out or home() / "backtests" / agent.use.replace("/", "-")
-        check_writable(out)
+    out = outputs.checked(agent)
     bars = with_funding(open_bars(job, request), job.funding, request)
-    command = ["agent-gym", "backtest", *words_of(job), *words_of(config, FLAGS), *_words(request)]
+    words = [*words_of(job), *words_of(config, FLAGS), *request_words(request)]
+    command = ["agent-gym", "backtest", *words]
     engine = BacktestEngine(config, command=command, commit=source_commit())
     comparison = compare(engine, bars, agent, job.seed)
+    sheet = sheet_from(comparison) if outputs.plot or outputs.report else None
     if out is not None:
-        save(comparison, out, plot=plot)
-    payload = comparison.payload() | {"out": None if out is None else str(out)}
-    emit(payload, as_json=as_json, view=view_of(comparison, out))
+        save(comparison, out, sheet if outputs.plot else None)
+    if sheet is not None:
+        for path in outputs.report:
+            write_sheet(path, sheet)
+    written = {"out": None if out is None else str(out), "reports": list(map(str, outputs.report))}
+    view = view_of(comparison, out, outputs.report)
+    emit(comparison.payload() | written, as_json=as_json, view=view)
 
 
 def chosen_agent(job: BacktestJob) -> Ref:
@@ -123,7 +147,7 @@ def open_bars(job: BacktestJob, request: ReadRequest) -> Bars:
         bars = FileMarket(file).bars(Seeds(job.seed))
     else:
         asked = request.model_copy(update={"start": None, "end": None})
-        _refuse("--data", {word: word for word in _words(asked) if word.startswith("--")})
+        _refuse("--data", {word: word for word in request_words(asked) if word.startswith("--")})
         params = parse_pairs(job.market_param, "--market-param")
         if job.bars is not None:
             params["n_bars"] = job.bars
@@ -173,18 +197,25 @@ def with_funding(bars: Bars, file: Path | None, request: ReadRequest) -> Bars:
     return attach_funding(bars, read_funding(file, request=request), outside="missing")
 
 
-def save(comparison: Comparison, out: Path, *, plot: bool) -> None:
+def sheet_from(comparison: Comparison, title: str | None = None) -> Sheet:
+    """Return the tear sheet of a comparison."""
+    runs = comparison.baselines
+    return sheet_of(comparison.main, runs, label=comparison.subject, title=title)
+
+
+def save(comparison: Comparison, out: Path, sheet: Sheet | None) -> None:
     """Write everything about a comparison into a folder: all of it or nothing."""
     with staged(out) as stage:
         comparison.main.write(stage)
         write_json(stage / RESULTS, comparison.payload())
-        if plot:
-            picture = png(comparison)
-            (stage / CHART).write_bytes(picture)
-            write_text(stage / REPORT, page(comparison, picture=picture))
+        if sheet is not None:
+            write_sheet(stage / CHART, sheet)
+            write_sheet(stage / REPORT, sheet)
 
 
-def view_of(comparison: Comparison, out: Path | None) -> RenderableType:
+def view_of(
+    comparison: Comparison, out: Path | None, reports: Sequence[Path] = ()
+) -> RenderableType:
     """Return the table, where the data come from and where the files are."""
     run = comparison.main
     bars, data = run.bars, run.manifest.data
@@ -201,6 +232,7 @@ def view_of(comparison: Comparison, out: Path | None) -> RenderableType:
         lines.append(f"Held back in {run.caps['decisions']:,} decisions: {held}")
     if out is not None:
         lines.append(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
+    lines += [f"Look at {path}" for path in reports]
     return Group(short_view(comparison), *(Text(line) for line in lines))
 
 
@@ -231,7 +263,8 @@ def _refuse(source: str, given: dict[str, Any]) -> None:
         )
 
 
-def _words(request: ReadRequest) -> list[str]:
+def request_words(request: ReadRequest) -> list[str]:
+    """Return the options that give this request, defaults left out."""
     plain = request.model_copy(update={"instrument": None, "repair": type(request.repair)()})
     words = words_of(plain) + words_of(request.repair)
     if request.instrument is not None:

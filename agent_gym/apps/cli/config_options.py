@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -194,7 +195,7 @@ def _kind(field: FieldInfo) -> Any:
 
 def _metavar(kind: Any, field: FieldInfo) -> str | None:
     if kind == list[str]:
-        return "NAME=VALUE"
+        return "FILE" if Path in get_args(field.annotation) else "NAME=VALUE"
     return f"FLOAT|{NONE}" if kind is str and isinstance(field.default, float) else None
 
 

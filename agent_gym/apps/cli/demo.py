@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -14,21 +14,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from agent_gym.agents.team import Independent
-from agent_gym.apps.cli.backtest import CHART, REPORT, short_view
+from agent_gym.apps.cli.backtest import CHART, REPORT, sheet_from, short_view
 from agent_gym.apps.cli.output import emit, notes
 from agent_gym.apps.cli.workspace import check_writable, home, source_commit
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.files import write_json, write_text
+from agent_gym.core.files import write_json
 from agent_gym.core.registry import Ref, make, names
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import Agent
 from agent_gym.evaluation.backtest import BacktestConfig, BacktestEngine
 from agent_gym.evaluation.baselines import BASELINES, Comparison, compare, label_of
-from agent_gym.evaluation.charts import png
-from agent_gym.evaluation.report import page
 from agent_gym.evaluation.results import RESULTS, staged
 from agent_gym.evaluation.stepwise import EPISODE, TRADER, build_world
+from agent_gym.evaluation.tearsheet import Sheet, write_sheet
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.quality import QualityReport, check_bars
 from agent_gym.markets.repair import RepairPolicy, refusal
@@ -115,9 +114,9 @@ def run_plan(plan: Plan, stage: Path, done: Callable[[str], None]) -> Shown:
     done("steps")
     shown = Shown(comparison, quality, episode)
     comparison.main.write(stage)
-    picture = png(_for_picture(comparison))
-    (stage / CHART).write_bytes(picture)
-    write_text(stage / REPORT, page(comparison, title="Agent Gym demo", picture=picture))
+    sheet = sheet_from(comparison, title="Agent Gym demo")
+    write_sheet(stage / CHART, _for_picture(sheet))
+    write_sheet(stage / REPORT, sheet)
     write_json(stage / MANIFEST, comparison.main.manifest.model_dump(mode="json"))
     write_json(stage / RESULTS, shown.payload())
     done("report")
@@ -142,10 +141,10 @@ def record(bars: Bars, config: BacktestConfig, seed: int, folder: Path) -> Episo
     return result
 
 
-def _for_picture(comparison: Comparison) -> Comparison:
-    """Return the comparison with the usual baselines alone: nine curves cannot be told apart."""
-    usual = dict.fromkeys((comparison.subject, *map(label_of, BASELINES)))
-    return Comparison(comparison.subject, {label: comparison.runs[label] for label in usual})
+def _for_picture(sheet: Sheet) -> Sheet:
+    """Return the sheet with the usual baselines alone: nine curves cannot be told apart."""
+    usual = dict.fromkeys((sheet.subject, *map(label_of, BASELINES)))
+    return replace(sheet, equity={label: sheet.equity[label] for label in usual})
 
 
 @contextmanager

@@ -21,11 +21,15 @@ from agent_gym.core.errors import AgentGymError, StoreError
 
 COMMANDS = {
     "agents": "The agents that can be named, and their parameters.",
+    "audit": "Look for what is silently broken in an agent.",
     "backtest": "Run an agent over a market and report it beside baselines.",
     "data": "Fetch, import, check and describe market data.",
     "demo": "A backtest from data to report, end to end.",
     "doctor": "What this machine has, and what is missing.",
+    "evaluate": "Judge agents by a protocol, with intervals and a verdict.",
     "market": "Generate synthetic markets and measure how real they look.",
+    "oracle": "What a market with a known law lets anyone earn, after costs.",
+    "trials": "The trials that have been registered.",
 }
 
 

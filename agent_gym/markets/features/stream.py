@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agent_gym.core.clock import DAY_NS
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.types import FloatArray
-from agent_gym.markets.bars import Bars
+from agent_gym.markets.bars import SIGNAL_PREFIX, Bars
 from agent_gym.markets.features.config import FeatureConfig
 from agent_gym.markets.features.kernel import (
     COLUMNS,
@@ -117,10 +117,16 @@ class FeatureStream:
 def compute_features(bars: Bars, config: FeatureConfig = DEFAULT_CONFIG) -> FeatureTable:
     """Return the 18 features of every bar; row t is a function of bars 0..t alone, to the bit.
 
+    Signals that the bars carry (``signal_...``) follow as further columns, as they are.
     A bar is an index step: a hole in time is not seen here, ``markets.quality`` closes it first.
     A price that is not a positive number hides the features that need it and enters no average.
     """
-    return FeatureStream(bars.period_ns, config).extend(bars)
+    table = FeatureStream(bars.period_ns, config).extend(bars)
+    signals = tuple(name for name in bars.columns() if name.startswith(SIGNAL_PREFIX))
+    if not signals:
+        return table
+    values = np.column_stack([table.values, *(bars.extra[name] for name in signals)])
+    return FeatureTable(table.names + signals, values, ~np.isnan(values))
 
 
 def _knobs(config: FeatureConfig) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,129 @@
+"""From an arm to a ledger: decided on all bars, traded from the first test on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from agent_gym.core.errors import VenueError
+from agent_gym.core.registry import Ref
+from agent_gym.core.types import FloatArray
+from agent_gym.evaluation.backtest import BacktestEngine
+from agent_gym.evaluation.baselines import Arm
+from agent_gym.evaluation.config import BacktestConfig
+from agent_gym.evaluation.metrics import measure
+from agent_gym.evaluation.protocol.pnl import BarPnl, bar_pnl
+from agent_gym.evaluation.protocol.splits import Fold, WalkForward
+from agent_gym.evaluation.protocol.walk import Walk
+from agent_gym.evaluation.results import BacktestResults
+from agent_gym.exchange.round_trips import round_trips
+from agent_gym.exchange.series import run_series
+from agent_gym.exchange.tape import Tape
+from agent_gym.markets.bars import Bars
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decided:
+    """What an arm asked for on the tested rows, after scaling and caps."""
+
+    targets: FloatArray
+    caps: dict[str, Any]
+    equity_hash: str
+    chosen: tuple[Ref, ...]
+
+
+class Ledger:
+    """Bars cut into folds, laid out once for every arm that is traded on them."""
+
+    def __init__(self, bars: Bars, walk: WalkForward, config: BacktestConfig, seed: int) -> None:
+        self.bars, self.config, self.seed = bars, config, seed
+        self.folds: Sequence[Fold] = walk.folds(len(bars))
+        self._walk = Walk(bars, self.folds, config, seed)
+        self._engine = BacktestEngine(config)
+        self._past: dict[str, BarPnl] = {}
+
+    @property
+    def first(self) -> int:
+        """Return the row whose close the first tested bar is decided at."""
+        return self._walk.first
+
+    @cached_property
+    def tested(self) -> Bars:
+        """Return the tested bars and, before them, the one that the first is decided at."""
+        return self.bars.rows(self.first, len(self.bars))
+
+    @cached_property
+    def tape(self) -> Tape:
+        """Return the tested bars as the venue plays them; volatility is known from before."""
+        whole = Tape.of(self.bars, self.config.costs())
+        return Tape(self.tested, np.ascontiguousarray(whole.rows[self.first :]), whole.costs)
+
+    def decide(self, arm: Arm) -> Decided:
+        """Run an arm through all folds."""
+        agent, chosen = self._walk.agent(arm.refs, self._best_on_train)
+        run = self._engine.run(self.bars, agent, self.seed)
+        tested = replace(run, equity=run.equity[self.first :])
+        return Decided(run.target[self.first :], run.caps, tested.equity_hash, tuple(chosen))
+
+    def past(self, ref: Ref) -> BacktestResults:
+        """Return the run of one configuration over all bars, as if it had never been chosen."""
+        return self._engine.run(self.bars, ref, self.seed)
+
+    def trade(self, name: str, decided: Decided) -> BacktestResults:
+        """Return the run over the tested bars; the account is opened at the row before them."""
+        traded = self.trade_targets(name, decided.targets, decided.caps)
+        if traded.equity_hash != decided.equity_hash:
+            raise VenueError(
+                "the account that was watched and the one that was opened for the test differ",
+                where=name,
+                found=traded.equity_hash,
+                expected=decided.equity_hash,
+            )
+        return traded
+
+    def trade_targets(
+        self, name: str, targets: FloatArray, caps: dict[str, Any] | None = None
+    ) -> BacktestResults:
+        """Return the run of targets for the tested bars, the first for the row before them."""
+        costs, rules = self.config.costs(), self.config.account()
+        run = run_series(self.tape, targets, costs, rules)
+        bars, fills = self.tested, run.fills
+        trips = round_trips(
+            fills["bar"], bars.ts[fills["bar"]], fills["qty"], fills["price"], fills["fee"]
+        )
+        return replace(
+            self._template,
+            agent=name,
+            bars=bars,
+            ts=bars.ts + bars.period_ns,
+            equity=run.equity,
+            position=run.position,
+            cash=run.cash,
+            target=targets,
+            fills=fills,
+            trips=trips,
+            metrics=measure(bars, run, trips),
+            caps=caps or {},
+        )
+
+    @cached_property
+    def _template(self) -> BacktestResults:
+        """Return a run whose manifest holds what all arms share."""
+        return self._engine.run(self.tested, Ref(use="rules/flat"), self.seed)
+
+    def _best_on_train(self, refs: Sequence[Ref], fold: Fold) -> Ref:
+        """Return the configuration with the highest Sharpe ratio over the training rows."""
+        return max(refs, key=lambda ref: self._train_sharpe(ref, fold))
+
+    def _train_sharpe(self, ref: Ref, fold: Fold) -> float:
+        key = ref.model_dump_json()
+        if key not in self._past:
+            self._past[key] = bar_pnl(self.past(ref))
+        # Row t of the bars is row t - 1 of what bars brought.
+        rows = self._past[key].net[max(0, fold.train.start - 1) : fold.train.stop - 1]
+        spread = float(rows.std())
+        return float(rows.mean()) / spread if spread > 0.0 else 0.0

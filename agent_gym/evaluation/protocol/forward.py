@@ -1,0 +1,198 @@
+"""Walk-forward evaluation on one series: real data, or a synthetic one that stands in for it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from agent_gym.core.errors import ConfigError
+from agent_gym.core.manifest import describe
+from agent_gym.core.registry import Config
+from agent_gym.evaluation.baselines import Arm
+from agent_gym.evaluation.config import BacktestConfig
+from agent_gym.evaluation.protocol.account import Ledger
+from agent_gym.evaluation.protocol.decisions import DecideJob, decided_of
+from agent_gym.evaluation.protocol.forward_report import (
+    UNIT,
+    Traded,
+    report_on,
+    superiority,
+)
+from agent_gym.evaluation.protocol.lockbox import LOCKBOX, Lockbox, Opening
+from agent_gym.evaluation.protocol.permutation import DRAWS
+from agent_gym.evaluation.protocol.pnl import trial_returns
+from agent_gym.evaluation.protocol.report import Evaluation
+from agent_gym.evaluation.protocol.setting import Setting, members, named, stretch
+from agent_gym.evaluation.protocol.splits import WalkForward
+from agent_gym.evaluation.protocol.standing import Standings
+from agent_gym.evaluation.protocol.trials import Outcome, Stretch, TrialPlan
+from agent_gym.evaluation.results import BacktestResults
+from agent_gym.markets.bars import Bars
+from agent_gym.markets.parquet import write_bars
+
+NAME = "walk-forward"
+
+
+class ForwardPlan(Config):
+    """Segments, costs and what is held out."""
+
+    walk: WalkForward
+    config: BacktestConfig = BacktestConfig()
+    lockbox: int = Field(default=0, ge=0, description="rows at the end that are held out")
+    release: str | None = Field(default=None, description="open the lockbox for this release")
+    who: str = Field(default="unknown", description="who opens it")
+    seed: int = Field(default=0, ge=0)
+    draws: int = Field(default=DRAWS, ge=1, description="random positions beside each arm")
+
+
+def evaluate_forward(
+    bars: Bars, arms: Sequence[Arm], plan: ForwardPlan, setting: Setting
+) -> Evaluation:
+    """Walk every arm over the bars before the lockbox, register the trials and judge the agents."""
+    seen = len(bars) - plan.lockbox
+    if seen < 2:
+        raise ConfigError(
+            "the lockbox leaves nothing to walk over",
+            found=f"{plan.lockbox:,} of {len(bars):,} rows held out",
+            remedy="Shorten --lockbox, or take a longer series",
+        )
+    box = Lockbox(setting.registry, stretch(bars, seen, len(bars))) if plan.lockbox else None
+    _check_release(plan, box)
+    ledger = Ledger(bars.rows(0, seen), plan.walk, plan.config, plan.seed)
+    traded = _trade(ledger, arms, plan, setting)
+    protocol = {"name": NAME, **plan.walk.model_dump(by_alias=True), "lockbox": plan.lockbox}
+    market = stretch(ledger.bars, ledger.first + 1, len(ledger.bars))
+    outcomes = [_outcome(each.arm, each.run, market, protocol, plan) for each in traded]
+    outcomes += _grid_outcomes(ledger, arms, market, protocol, plan)
+    entries = setting.registry.register(outcomes)[: len(traded)]
+    opening = None
+    if plan.release is not None and box is not None:
+        opening = _open(box, bars, [arm for arm in arms if not arm.baseline], plan, setting)
+    standings = Standings(setting.registry)
+    reports = [
+        report_on(each, trial, traded, ledger, standings, plan.draws)
+        for each, trial in zip(traded, entries, strict=True)
+    ]
+    config = {
+        "arms": {arm.label: named(arm) for arm in arms},
+        "backtest": plan.config.model_dump(mode="json"),
+        "protocol": protocol,
+    }
+    return Evaluation(
+        protocol=protocol | {"folds": len(ledger.folds)},
+        market=market.model_dump(mode="json") | {"bars": len(ledger.bars) - ledger.first - 1},
+        unit=UNIT,
+        arms=reports,
+        manifest=describe(
+            argv=list(setting.command),
+            config=config,
+            data=bars.describe(),
+            seeds=(plan.seed,),
+            commit=setting.commit,
+        ),
+        lockbox=None if box is None else _lockbox_facts(box, plan),
+        opening=opening,
+        spa=superiority(traded, plan.seed),
+    )
+
+
+def _check_release(plan: ForwardPlan, box: Lockbox | None) -> None:
+    if plan.release is None:
+        return
+    if box is None:
+        raise ConfigError(
+            "there is no lockbox to open", found="--lockbox 0", expected="rows that are held out"
+        )
+    box.refuse_again(plan.release)
+
+
+def _trade(
+    ledger: Ledger, arms: Sequence[Arm], plan: ForwardPlan, setting: Setting
+) -> list[Traded]:
+    """Return every arm's run, in order."""
+    if setting.jobs == 1:
+        decided = []
+        for number, arm in enumerate(arms, start=1):
+            decided.append(ledger.decide(arm))
+            if setting.done is not None:
+                setting.done(number, len(arms))
+    else:
+        with tempfile.TemporaryDirectory(prefix="agent-gym-") as folder:
+            file = Path(folder) / "bars.parquet"
+            write_bars(file, ledger.bars)
+            jobs = [
+                DecideJob(
+                    arm=arm, bars_file=file, walk=plan.walk, config=plan.config, seed=plan.seed
+                )
+                for arm in arms
+            ]
+            decided = [decided_of(row) for row in setting.work(jobs)]
+    return [
+        Traded.of(arm, each, ledger.trade(arm.label, each))
+        for arm, each in zip(arms, decided, strict=True)
+    ]
+
+
+def _outcome(
+    arm: Arm, run: BacktestResults, market: Stretch, protocol: dict[str, Any], plan: ForwardPlan
+) -> Outcome:
+    returns, per_year = trial_returns(run)
+    trial = TrialPlan(
+        agent=named(arm),
+        label=arm.label,
+        market=market,
+        protocol=protocol,
+        costs=plan.config.model_dump(mode="json"),
+        seeds=(plan.seed,),
+    )
+    return Outcome(trial, returns, per_year)
+
+
+def _grid_outcomes(
+    ledger: Ledger,
+    arms: Sequence[Arm],
+    market: Stretch,
+    protocol: dict[str, Any],
+    plan: ForwardPlan,
+) -> list[Outcome]:
+    """Return the configurations that training chose from: they were tried, so they count."""
+    return [
+        _outcome(arm, ledger.trade(arm.label, ledger.decide(arm)), market, protocol, plan)
+        for arm in members(arms)
+    ]
+
+
+def _open(
+    box: Lockbox, bars: Bars, agents: Sequence[Arm], plan: ForwardPlan, setting: Setting
+) -> Opening:
+    """Record the opening, then test the agents on what was held out; they learn from all before."""
+    opening = box.open(str(plan.release), plan.who, tuple(arm.label for arm in agents))
+    gap = plan.walk.gap
+    walk = WalkForward(
+        train=len(bars) - plan.lockbox - gap,
+        test=plan.lockbox,
+        purge=plan.walk.purge,
+        embargo=plan.walk.embargo,
+    )
+    ledger = Ledger(bars, walk, plan.config, plan.seed)
+    protocol = {"name": LOCKBOX, "release": plan.release, **walk.model_dump(by_alias=True)}
+    runs = [(arm, ledger.trade(arm.label, ledger.decide(arm))) for arm in agents]
+    setting.registry.register([_outcome(arm, run, box.market, protocol, plan) for arm, run in runs])
+    return opening
+
+
+def _lockbox_facts(box: Lockbox, plan: ForwardPlan) -> dict[str, Any]:
+    """Return what is held out and how often it was looked at; nothing of the clock."""
+    openings = box.openings()
+    return {
+        "rows": plan.lockbox,
+        "first_ns": box.market.first_ns,
+        "last_ns": box.market.last_ns,
+        "openings": len(openings),
+        "releases": [opening.release for opening in openings],
+        "peeks": box.peeks(),
+    }
