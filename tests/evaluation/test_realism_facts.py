@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -95,22 +97,36 @@ def test_published_bands_hold_the_fitted_ones_and_name_their_source() -> None:
     assert "BTC" in union.source
 
 
-def test_bootstrap_bands_hold_the_fact_and_narrow_with_length() -> None:
-    short, long = bootstrap_bands(made(5, 14)), bootstrap_bands(made(5, 42))
-    series = Series(made(5, 42))
+def widths(make: Callable[[int, int], Bars], seeds: Iterable[int]) -> list[float]:
+    """The width of a band of 42 days over that of 14 days, for facts of the bars' own shape."""
+    names = ("body_frac", "acf_lr1", "imb_sd", "corr_ln_lv", "acf_ln1")
+    found = []
+    for seed in seeds:
+        short, long = (bootstrap_bands(make(seed, days)).by_fact for days in (14, 42))
+        found += [(long[n].high - long[n].low) / (short[n].high - short[n].low) for n in names]
+    return found
+
+
+def test_bootstrap_bands_hold_the_fact() -> None:
+    bands, series = bootstrap_bands(made(5, 42)), Series(made(5, 42))
     for name in ("std_bp", "acf_lr1", "body_frac", "sp_vol_range", "ln_sd"):
         sums = FACTS[name].day_sums(series)
         assert sums is not None
-        assert long.by_fact[name].holds(sums.total())
-    pairs = [(short, long)]
-    pairs += [(bootstrap_bands(made(s, 14)), bootstrap_bands(made(s, 42))) for s in (6, 7, 8)]
-    widths = [
-        (after.by_fact[n].high - after.by_fact[n].low)
-        / (before.by_fact[n].high - before.by_fact[n].low)
-        for before, after in pairs
-        for n in ("body_frac", "acf_lr1", "imb_sd", "corr_ln_lv", "acf_ln1")
-    ]
-    assert np.median(widths) < 0.9
+        assert bands.by_fact[name].holds(sums.total())
+
+
+def test_bands_narrow_with_the_root_of_the_length() -> None:
+    """Days of the imitation are independent, so three times as many give 1 / sqrt(3) = 0.58.
+
+    Fourteen days know their own spread to about a fifth; twenty ratios know it to a twentieth.
+    """
+    found = widths(lambda seed, days: gaussian_bars(days, seed), range(4))
+    assert 0.5 < np.median(found) < 0.66
+
+
+def test_bands_of_a_market_with_memory_narrow_too() -> None:
+    """Days that remember each other tell less: a month holds storms that a fortnight did not."""
+    assert 0.5 < np.median(widths(made, (5, 6, 7, 8))) < 0.8
 
 
 def test_bands_of_real_minutes_match_what_was_published() -> None:

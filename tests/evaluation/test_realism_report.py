@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 
 from agent_gym.core import ConfigError, DataError, Seeds
-from agent_gym.evaluation.realism import auc, halves_auc, measure, probe, sample
+from agent_gym.core.clock import MINUTE_NS
+from agent_gym.evaluation.realism import (
+    auc,
+    bootstrap_bands,
+    facts_of,
+    halves_auc,
+    measure,
+    sample,
+)
 from agent_gym.evaluation.realism.classifier import Sample, cross_validated
-from agent_gym.evaluation.realism.probe import best_net_bp, next_moves, past_features
-from agent_gym.evaluation.realism.series import Series
 from agent_gym.markets import Bars
 from tests.evaluation.realism_samples import (
     DAY,
-    bars_from_returns,
     garch_bars,
     gaussian_bars,
     made,
@@ -32,10 +37,15 @@ def test_shuffled_labels_cannot_be_learned() -> None:
 
 
 def test_two_seeds_look_alike_and_an_imitation_does_not() -> None:
-    first, second = sample(made(1)), sample(made(2))
-    assert auc(first, second, "close") < 0.75
-    assert auc(first, sample(garch_bars()), "close") > 0.9
-    assert auc(first, sample(gaussian_bars()), "full") > 0.95
+    """Six weeks of two seeds may differ: a storm falls into one of them. Eight pairs average that.
+
+    Single pairs run from 0.46 to 0.75 with a mean of 0.61, known to 0.03.
+    """
+    seeds = [sample(made(seed)) for seed in range(1, 17)]
+    pairs = [auc(a, b, "close") for a, b in zip(seeds[::2], seeds[1::2], strict=True)]
+    assert 0.45 < np.mean(pairs) < 0.7
+    assert auc(seeds[0], sample(garch_bars()), "close") > 0.9
+    assert auc(seeds[0], sample(gaussian_bars()), "full") > 0.95
 
 
 def test_the_same_samples_give_the_same_number() -> None:
@@ -77,35 +87,6 @@ def test_real_minutes_are_told_from_garch_and_hardly_from_themselves() -> None:
     assert halves_auc(real, "close") < 0.85
 
 
-def test_a_planted_pattern_is_found_and_a_fair_market_is_not_exploitable() -> None:
-    rng = Seeds(1).child("plant").rng()
-    planted = []
-    for seed in range(3):
-        news = rng.normal(0.0, 2e-3, 20 * DAY)
-        returns = news.copy()
-        returns[1:] += 0.9 * news[:-1]  # each minute is mostly the echo of the last
-        planted.append(bars_from_returns(returns, seed))
-    assert best_net_bp(probe(planted[:2], planted[2:])) > 5.0
-    fair = [made(seed, 20) for seed in (1, 2, 3)]
-    assert best_net_bp(probe(fair[:2], fair[2:])) < 0.0
-
-
-def test_the_probe_never_sees_the_future() -> None:
-    bars = made(4, 4)
-    series, cut = Series(bars), 3 * DAY
-    before = past_features(Series(bars.rows(0, cut)))
-    np.testing.assert_allclose(past_features(series)[: cut - 1], before, rtol=1e-6, atol=1e-9)
-    moves = next_moves(series, 5)
-    log_close = np.log(bars.close)
-    assert moves[1000] == pytest.approx(log_close[1006] - log_close[1001])
-    assert np.isnan(moves[-5:]).all()
-
-
-def test_the_probe_needs_series_to_learn_from_and_to_trade() -> None:
-    with pytest.raises(ConfigError, match="learn from"):
-        probe([], [made(1, 4)])
-
-
 def test_without_real_bars_the_classifier_is_none_with_a_reason() -> None:
     report = measure(((seed, made(seed, 7)) for seed in (1, 2)), market="test")
     assert report.classifier_auc is None
@@ -115,7 +96,9 @@ def test_without_real_bars_the_classifier_is_none_with_a_reason() -> None:
     assert "published" in report.notes["control_auc_full"]
     assert any("not judged" in miss for miss in report.misses())
     assert report.exploitable_bp is not None
+    assert report.exploitable_lower_bp is not None
     assert report.exploitable_bp < 0.0
+    assert report.exploitable_lower_bp < report.exploitable_bp
 
 
 def test_one_seed_cannot_be_probed_and_says_so() -> None:
@@ -140,7 +123,23 @@ def test_everything_is_measured_against_a_file() -> None:
     assert "bootstrap" in report.bands_source
     assert report.data["fingerprint"] == against.fingerprint
     held = sum(row.in_band is True for row in report.facts)
-    assert held >= len(report.facts) // 3, held
+    assert held > len(report.facts) // 2, held
+
+
+def test_six_weeks_of_the_same_market_hold_most_facts_and_an_imitation_few() -> None:
+    """Bands of six weeks are narrow and months differ: of 24 trios of seeds, 16 to 30 facts held.
+
+    Over the same bands an imitation holds 2 to 8, so half and a third lie far from both.
+    """
+    bands = bootstrap_bands(made(77)).by_fact
+    facts = facts_of(MINUTE_NS)
+
+    def held(series: list[Bars]) -> int:
+        means = {f.name: np.mean([f.compute(bars) for bars in series]) for f in facts}
+        return sum(bands[name].holds(float(value)) for name, value in means.items())
+
+    assert held([made(1), made(2)]) > len(facts) / 2
+    assert held([garch_bars(42, 1), garch_bars(42, 2)]) < len(facts) / 3
 
 
 def test_nothing_to_measure_is_refused() -> None:

@@ -7,7 +7,6 @@ generator. The probe learns on some seeds and trades its strongest predictions o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -15,11 +14,12 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from agent_gym.core.clock import HOUR_NS
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.types import FloatArray
+from agent_gym.evaluation.realism.edge import Ledger, ProbeRow
 from agent_gym.evaluation.realism.series import Series
 from agent_gym.evaluation.realism.threads import one_thread
+from agent_gym.evaluation.realism.windows import window_bars
 from agent_gym.markets.bars import Bars
 
-ROUND_TRIP_BP = 10.0
 SHARES = (0.1, 0.01)
 MINUTE_HORIZONS = (1, 5, 15, 60)
 HOUR_HORIZONS = (1, 4, 24)
@@ -28,52 +28,71 @@ _WARM_UP = 240
 _MOST_ROWS = 400_000
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeRow:
-    """What the strongest predictions earned on bars that were never learned from."""
-
-    horizon_bars: int
-    share_traded: float
-    trades: int
-    gross_bp: float
-    error_bp: float
-
-    @property
-    def net_bp(self) -> float:
-        """Return what is left of a trade after the costs of a round trip."""
-        return self.gross_bp - ROUND_TRIP_BP
-
-
 def probe(learn: Sequence[Bars], test: Sequence[Bars]) -> tuple[ProbeRow, ...]:
     """Learn to predict on some series, trade others; the same series give the same rows."""
     if not learn or not test:
         raise ConfigError("the probe needs series to learn from and others to trade")
-    rows = []
-    horizons = MINUTE_HORIZONS if learn[0].period_ns < HOUR_NS else HOUR_HORIZONS
-    known, unseen = [Series(bars) for bars in learn], [Series(bars) for bars in test]
-    past = np.vstack([past_features(series) for series in known])
-    stride = max(1, len(past) // _MOST_ROWS)
-    fresh = np.vstack([past_features(series) for series in unseen])
-    for horizon in horizons:
-        target = np.concatenate([next_moves(series, horizon) for series in known])
-        usable = np.flatnonzero(np.isfinite(target))[::stride]
-        limit = np.quantile(
-            np.abs(target[usable]), 0.999
-        )  # a few crashes must not be all it learns
-        model = HistGradientBoostingRegressor(
-            max_iter=80, learning_rate=0.08, max_leaf_nodes=15, min_samples_leaf=200, random_state=0
-        )
-        with one_thread():
-            model.fit(past[usable], np.clip(target[usable], -limit, limit))
-            expected = model.predict(fresh)
-        earned = np.concatenate([next_moves(series, horizon) for series in unseen])
-        rows += [_traded(expected, earned, horizon, share) for share in SHARES]
-    return tuple(rows)
+    search = Search(learn)
+    for bars in test:
+        search.trade(bars)
+    return search.rows()
 
 
-def best_net_bp(rows: Sequence[ProbeRow]) -> float:
-    """Return the best net result of a trade over all horizons and shares."""
-    return max(row.net_bp for row in rows)
+class Search:
+    """Predictions learned from some series, and what they earn on others, one at a time."""
+
+    def __init__(self, learn: Sequence[Bars]) -> None:
+        known = [Series(bars) for bars in learn]
+        period_ns = known[0].period_ns
+        self._block = window_bars(period_ns)
+        horizons = MINUTE_HORIZONS if period_ns < HOUR_NS else HOUR_HORIZONS
+        past = np.vstack([past_features(series) for series in known])
+        stride = max(1, len(past) // _MOST_ROWS)
+        past = past[::stride]
+        self._models: dict[int, HistGradientBoostingRegressor] = {}
+        self._strong: dict[tuple[int, float], float] = {}
+        for horizon in horizons:
+            target = np.concatenate([next_moves(series, horizon) for series in known])[::stride]
+            self._models[horizon] = model = _learned(past, target)
+            with one_thread():
+                size = np.abs(model.predict(past))
+            for share in SHARES:
+                self._strong[horizon, share] = float(np.quantile(size, 1.0 - share))
+        self._ledgers = {key: Ledger() for key in self._strong}
+
+    def trade(self, bars: Bars) -> None:
+        """Trade the strongest predictions on a series that was not learned from.
+
+        What counts as strong was settled on the series that were learned from.
+        """
+        series = Series(bars)
+        fresh = past_features(series)
+        block = np.arange(len(fresh)) // self._block
+        for horizon, model in self._models.items():
+            earned = next_moves(series, horizon)
+            with one_thread():
+                expected = model.predict(fresh)
+            for share in SHARES:
+                limit = self._strong[horizon, share]
+                chosen = np.isfinite(earned) & (np.abs(expected) >= limit)
+                result = np.sign(expected[chosen]) * earned[chosen] * 1e4
+                self._ledgers[horizon, share].add(result, block[chosen], int(block[-1]) + 1)
+
+    def rows(self) -> tuple[ProbeRow, ...]:
+        """Return what was earned, one row a horizon and share."""
+        return tuple(ledger.row(*key) for key, ledger in self._ledgers.items())
+
+
+def _learned(past: FloatArray, target: FloatArray) -> HistGradientBoostingRegressor:
+    usable = np.isfinite(target)
+    moves = target[usable]
+    limit = np.quantile(np.abs(moves), 0.999)  # a few crashes must not be all it learns
+    model = HistGradientBoostingRegressor(
+        max_iter=80, learning_rate=0.08, max_leaf_nodes=15, min_samples_leaf=200, random_state=0
+    )
+    with one_thread():
+        model.fit(past[usable], np.clip(moves, -limit, limit))
+    return model
 
 
 def past_features(series: Series) -> FloatArray:
@@ -116,12 +135,3 @@ def _trailing(column: FloatArray, length: int) -> FloatArray:
     last = np.arange(1, column.size + 1)
     mean: FloatArray = (total[last] - total[last - count]) / count
     return mean
-
-
-def _traded(expected: FloatArray, earned: FloatArray, horizon: int, share: float) -> ProbeRow:
-    usable = np.isfinite(earned)
-    expected, earned = expected[usable], earned[usable]
-    strong = np.abs(expected) >= np.quantile(np.abs(expected), 1.0 - share)
-    result = np.sign(expected[strong]) * earned[strong] * 1e4
-    error = result.std() / np.sqrt(max(1.0, result.size / horizon))  # overlapping holds count once
-    return ProbeRow(horizon, share, int(strong.sum()), float(result.mean()), float(error))

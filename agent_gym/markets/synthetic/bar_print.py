@@ -28,6 +28,7 @@ MOVES_AT_JUMP = 6
 JUMP_CHANCE_CAP, JUMP_POWER = 0.25, -1.0 / 3.0
 LARGEST_FORCE = 5.0
 GAP_CHANCE_CAP = 0.5
+LARGEST_OVERSHOOT = 0.3  # of a move, given back slowly
 
 
 class Weather(NamedTuple):
@@ -112,12 +113,14 @@ def plan_of(
     clock = 0.5 * p.moves_clock_share
     scale = (clock - 0.5) * np.log(max(moves, 1)) - clock * np.log(usual)
     step = weather.sigma * p.unit_move * np.exp(scale)
-    home = jump_at < 0 and moves > 1 and uniform(base, HOME) * moves * moves < p.moves_return_share
+    stays = p.moves_return_share * np.exp(-p.moves_return_power * np.log(max(moves, 1)))
+    home = jump_at < 0 and moves > 1 and uniform(base, HOME) < stays
+    overshoot = p.overshoot_slow_drift * habits.overshoot + p.overshoot_slow_heat * weather.heat
     return Plan(
         moves,
         weather.sigma,
         step,
-        p.overshoot_slow * np.exp(p.overshoot_slow_drift * habits.overshoot),
+        min(p.overshoot_slow * np.exp(overshoot), LARGEST_OVERSHOOT),
         p.overshoot_tilt * habits.tilt,
         jump,
         jump_at,

@@ -46,6 +46,15 @@ def generate(config: GeneratorConfig, seeds: Seeds) -> SyntheticMarket:
             found=config.start_ns,
             expected=f"a multiple of {period_ns}",
         )
+    most = (np.iinfo(np.int64).max - config.start_ns) // period_ns
+    if config.n_bars > most:
+        raise ConfigError(
+            "so many bars end after the year 2262, which no time in nanoseconds can say",
+            where="n_bars",
+            found=config.n_bars,
+            expected=f"at most {most}",
+            remedy="Ask for fewer bars",
+        )
     ts = config.start_ns + period_ns * np.arange(config.n_bars, dtype=np.int64)
     key = seeds.child("activity").as_uint64()
     segments = draw_segments(key, ts.size, period_ns / MINUTE_NS, parameters.activity)

@@ -48,6 +48,7 @@ class Volatility(Config):
     leverage_drift: Natural
     leverage_square: float = Field(description="extra leverage of large moves")
     arch: float
+    response_heat: Natural = Field(description="how leverage and arch grow with the log volatility")
 
     @model_validator(mode="after")
     def _equal_lengths(self) -> Volatility:
@@ -76,7 +77,8 @@ class Moves(Config):
     clock_share: Share = Field(description="0: variance is the bar's own; 1: it goes with moves")
     kurtosis: Natural
     least: Natural = Field(description="size that every move has at least, in its scale")
-    return_share: Natural = Field(description="chance, over moves squared, to end where it began")
+    return_share: Natural = Field(description="chance of a bar of one move to end where it began")
+    return_power: Natural = Field(description="how fast that chance falls with more moves")
     wick: Natural = Field(description="extra reach of high and low in standard deviations")
     wick_chance: Share = Field(description="chance that they reach further than the moves")
 
@@ -86,6 +88,7 @@ class Overshoot(Config):
 
     slow: Natural
     slow_drift: Natural
+    slow_heat: Natural = Field(description="how it grows with the log volatility")
     slow_memory: Share = Field(description="what is left of it after a bar")
     fast: Natural
     fast_memory: Share = Field(description="what is left of it after a move")

@@ -30,7 +30,7 @@ INPUT_ROWS = 4
 VOLATILITY, PATH, EVENTS, HABITS, RATES, QUOTES = range(6)
 
 SHOT_SLOT = 64
-LARGEST_SHOCK, LARGEST_LEVER = 4.0, 0.6
+LARGEST_SHOCK, LARGEST_LEVER, LARGEST_GAIN = 4.0, 0.6, 3.0
 ARCH_CAP, MEAN_ABS_NORMAL = 6.0, 0.798
 WIDE_CAP = 0.9
 
@@ -56,13 +56,20 @@ def shot_of(draw: float, chance: float) -> float:
 
 
 @inlined
-def response_of(p: Any, score: float, lever: float) -> float:
+def gain_of(p: Any, heat: float) -> float:
+    """Return how strongly the volatility answers returns: hardly in a calm, much in a storm."""
+    gain: float = min(np.exp(p.volatility_response_heat * heat), LARGEST_GAIN)
+    return gain
+
+
+@inlined
+def response_of(p: Any, score: float, lever: float, gain: float) -> float:
     """Return how the last return moves the fast volatility: falls and large moves raise it."""
     held = min(max(score, -LARGEST_SHOCK), LARGEST_SHOCK)
     answer: float = (
-        p.volatility_arch * (min(abs(score), ARCH_CAP) - MEAN_ABS_NORMAL)
+        gain * p.volatility_arch * (min(abs(score), ARCH_CAP) - MEAN_ABS_NORMAL)
         - lever * held
-        - p.volatility_leverage_square * held * abs(held)
+        - gain * p.volatility_leverage_square * held * abs(held)
     )
     return answer
 
@@ -131,6 +138,7 @@ def walk(
     fade = np.exp(-p.dt_min / p.jumps_memory_min)
     first = np.floor(p.start_price / p.tick)
     walker = Walker(np.log(p.start_price), first, 0.0, 0.0, 0.0, 0.0, 0.0)
+    heat = 0.0
     for t in range(out.shape[1]):
         out[FUNDING, t] = next_bp * 1e-4 * inputs[SETTLES, t]
         if inputs[SETTLES, t] > 0.0 or t == 0:
@@ -139,14 +147,16 @@ def walk(
             next_bp = interpolated(funding_rank(p, base, owed), rates[0], rates[1])
         if t % int(p.habit_bars) == 0:
             habit = drifted(p, base_of(keys[HABITS], t), habit)
-        lever = p.volatility_leverage + p.volatility_leverage_drift * habit.leverage
+        gain = gain_of(p, heat)
+        lever = gain * (p.volatility_leverage + p.volatility_leverage_drift * habit.leverage)
         lever = min(max(lever, -LARGEST_LEVER), LARGEST_LEVER)
-        answer = response_of(p, walker.score, lever)
+        answer = response_of(p, walker.score, lever, gain)
         rest = np.sqrt(1.0 - lever * lever)
         calm = stirred(level, parts, base_of(keys[VOLATILITY], t), rest, answer)
         calm += inputs[SEASON, t] + inputs[OFFSET, t]
         kick, excited = fade * walker.kick, fade * walker.excited
-        sigma = np.exp(p.level + calm + kick)
+        heat = calm + kick
+        sigma = np.exp(p.level + heat)
         drift = inputs[PUSH, t] * sigma + p.carry * next_bp * 1e-4 * p.dt_min / PERIOD_MIN
         walker = Walker(
             walker.log_price,
@@ -157,7 +167,7 @@ def walk(
             kick,
             excited,
         )
-        weather = Weather(calm + kick, calm, sigma, drift)
+        weather = Weather(heat, calm, sigma, drift)
         walker, bar = next_bar(
             p, base_of(keys[EVENTS], t), base_of(keys[PATH], t), walker, weather, habit
         )
