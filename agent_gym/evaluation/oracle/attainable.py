@@ -26,16 +26,18 @@ class Attainable:
         market: Name of the market.
         attainable_bp_per_bar: Net gain a bar, in basis points of what is held.
         sharpe: Net gain over its deviation, a year; None where nothing is ever held.
-        turnover_per_bar: Traded a bar, in units of what is held when long.
+        turnover_per_bar: Traded a bar, in units of what is held when long; like the Sharpe None
+            where trades are too rare to say.
         oracle_sharpe: The same for one who is told the hidden state; None if nothing is hidden.
-        bands: Where the policy turns long from out (enter) and until where it stays long (hold).
+        bands: Where the policy turns long from out (enter) and until where it stays long (hold),
+            in the direction that speaks for it; empty where it never does.
         seconds: How long the answer took.
     """
 
     market: str
     attainable_bp_per_bar: float
     sharpe: float | None
-    turnover_per_bar: float
+    turnover_per_bar: float | None
     oracle_sharpe: float | None
     bands: dict[str, float]
     seconds: float
@@ -65,7 +67,7 @@ def attainable(ref: Ref, cost_bp: float, *, allow_short: bool = True) -> Attaina
         market=full_name(ref.use),
         attainable_bp_per_bar=plan.share * best.gain / BP,
         sharpe=_sharpe(best, plan.share),
-        turnover_per_bar=plan.share * best.turnover,
+        turnover_per_bar=plan.share * best.turnover if best.figures_known else None,
         oracle_sharpe=told,
         bands=_bands(plan, best),
         seconds=clock.monotonic_s() - began,
@@ -111,7 +113,7 @@ def _finished(ref: Ref, drawn: Drawn, targets: FloatArray) -> FloatArray:
 
 def _sharpe(best: Solution, share: float) -> float | None:
     mean, square = share * best.gain, share * best.square
-    if not square > mean**2:
+    if not (best.figures_known and square > mean**2):
         return None
     return float(mean / (square - mean**2) ** 0.5 * bars_per_year(PERIOD_NS) ** 0.5)
 
@@ -119,8 +121,7 @@ def _sharpe(best: Solution, share: float) -> float | None:
 def _bands(plan: Plan, best: Solution) -> dict[str, float]:
     if plan.band is None:
         return {}
-    found = {
-        f"enter_{plan.band}": best.band(0.0, second=plan.second),
-        f"hold_{plan.band}": best.band(1.0, second=plan.second),
-    }
-    return {name: edge / plan.unit for name, edge in found.items() if edge is not None}
+    enter, hold = (best.band(held, second=plan.second) for held in (0.0, 1.0))
+    if enter is None or hold is None:
+        return {}
+    return {f"enter_{plan.band}": enter / plan.unit, f"hold_{plan.band}": hold / plan.unit}

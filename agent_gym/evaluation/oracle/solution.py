@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,12 +26,14 @@ SHORT_AGAIN = -1.0 + 2.0**-30
 TOLERANCE = 1e-9  # of the gain a bar, as a fraction: a hundred-thousandth of a basis point
 SQUARE_TOLERANCE, TURNOVER_TOLERANCE = 1e-5, 1e-5
 MOST_SWEEPS = 200_000
+MOST_FIGURE_WORK = 2e9  # products of a chance and a value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
     """The best policy and its figures a bar, as fractions of what is held.
 
+    Square and turnover are not numbers where trades are so rare that their share was not found.
     ``worth[x, q]`` is what it is worth to hold a position in a state; see the kernel.
     """
 
@@ -41,6 +44,11 @@ class Solution:
     gain: float
     square: float
     turnover: float
+
+    @property
+    def figures_known(self) -> bool:
+        """Return whether square and turnover were found; not so where it hardly ever trades."""
+        return not (math.isnan(self.square) or math.isnan(self.turnover))
 
     def targets(self, xs: FloatArray, ys: FloatArray, held: FloatArray) -> FloatArray:
         """Return one target a moment for states on a path; ``held`` is carried along."""
@@ -127,9 +135,10 @@ def _figures(
     exact = SQUARE_TOLERANCE * float(chain.square.mean()), TURNOVER_TOLERANCE
     places = chain.step.places, chain.lift.places
     weights = chain.step.weights, chain.lift.weights
+    most = MOST_FIGURE_WORK // (worth.shape[1] * (weights[0].size + weights[1].size))
     square, turnover = (
         average_figure(
-            places, weights, chosen, paid, np.array([tolerance, MOST_SWEEPS, *_reached(chosen)])
+            places, weights, chosen, paid, np.array([tolerance, most, *_reached(chosen)])
         )
         for paid, tolerance in zip(figures, exact, strict=True)
     )

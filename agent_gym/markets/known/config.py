@@ -99,7 +99,7 @@ class RegimesConfig(KnownMarketConfig):
     )
     sigma_pct: float = Field(default=0.6, gt=0.0, le=5.0, description="noise of a bar's return")
     stay: float = Field(
-        default=0.998, ge=0.5, le=0.9999, description="chance that the regime stays another bar"
+        default=0.998, ge=0.5, le=0.9995, description="chance that the regime stays another bar"
     )
 
     @property

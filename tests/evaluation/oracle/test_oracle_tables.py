@@ -179,6 +179,11 @@ def test_without_shorts_half_is_left_in_a_symmetric_market():
 def test_a_cost_beyond_reason_stops_all_trade():
     found = attainable(Ref(use="known/m4"), 1_000)
     assert found.attainable_bp_per_bar == pytest.approx(0.0, abs=1e-4)
+    assert found.bands == {}
+    rare = attainable(Ref(use="known/m4"), 120)  # once in a thousand years
+    assert 0.0 < rare.attainable_bp_per_bar < 0.001
+    assert rare.sharpe is None
+    assert rare.turnover_per_bar is None
     for cost in (-1.0, 1e9, float("nan")):
         with pytest.raises(ConfigError, match="cost"):
             attainable(Ref(use="known/m1"), cost)

@@ -182,7 +182,7 @@ def test_n2_has_clusters_and_tails_and_n1_has_not():
 def test_n3_draws_blocks_of_the_returns_it_is_given():
     source = {
         "use": "known/m3",
-        "params": {"n_bars": 5_000, "autocorrelation": 0.5, "stay": 0.9999},
+        "params": {"n_bars": 5_000, "autocorrelation": 0.5, "stay": 0.9995},
     }
     real = open_market(Ref(**source), Seeds(1).child("source"))
     pool = real.close[1:] / real.close[:-1] - 1.0
