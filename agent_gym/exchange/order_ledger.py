@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from agent_gym.core.errors import VenueError
 from agent_gym.exchange.kernel.floor import ORDER
-from agent_gym.exchange.orders import DropReason, Order, OrderStatus
+from agent_gym.exchange.orders import DropReason, Order, OrderStatus, is_whole
 
 STATUSES = tuple(OrderStatus)
 REASONS = (None, *DropReason)
@@ -79,6 +79,7 @@ class OrderLedger:
             arrives,
             0,
             0,
+            0,
             order.qty,
             order.price or 0.0,
             0.0,
@@ -91,8 +92,13 @@ class OrderLedger:
 
     def record(self, number: int) -> Any:
         """Return the kernel's record of an order, in place."""
-        if not 1 <= number <= self.count:
-            raise VenueError("no such order", found=number)
+        if not (is_whole(number) and 1 <= number <= self.count):
+            raise VenueError(
+                "no such order",
+                where="the order's number",
+                found=repr(number),
+                expected=f"a whole number from 1 to {self.count}" if self.count else "no order yet",
+            )
         return self.records[number - 1]
 
     def placed(self, number: int, accounts: tuple[str, ...]) -> Placed:
@@ -100,7 +106,7 @@ class OrderLedger:
         record = self.record(number)
         filled = float(record["filled"])
         return Placed(
-            id=number,
+            id=int(number),
             account=accounts[int(record["account"])],
             order=self._orders[number - 1],
             status=STATUSES[int(record["status"])],

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Integral, Real
+
+import numpy as np
 
 from agent_gym.core.errors import VenueError
 from agent_gym.exchange.kernel import floor as kernel
 from agent_gym.markets.instrument import Instrument
 
 GRID_SLACK = 1e-6
+MAX_GROUP = 2**63 - 1
 
 
 class OrderKind(StrEnum):
@@ -39,7 +43,8 @@ class OrderStatus(StrEnum):
     """Where an order stands; the place in this list is the kernel's number.
 
     ``PARTIAL`` is an end, not a stage: a part traded and the venue dropped the rest. An order that
-    is still being worked is ``OPEN``, however much of it has traded.
+    is still being worked is ``OPEN``, however much of it has traded. An order that a partner of its
+    group made smaller ends ``PARTIAL``, too, once the rest has traded.
     """
 
     OPEN = "open"
@@ -76,7 +81,10 @@ class Order:
         reduce_only: Never open or enlarge a position; closing one has no smallest size.
         post_only: Cancel rather than take liquidity (limits only).
         immediate: Cancel at the end of the bar it arrives in what has not traded.
-        group: Orders of one account with the same number cancel each other on the first fill.
+        group: Open orders of one account with the same number belong together; 0 is no group. A
+            fill of one takes its quantity off the others; they are cancelled when it is done, or
+            when what is left of them is worth less than the smallest trade. A target among the
+            others is cancelled by any fill. All orders of a group are for one instrument.
     """
 
     symbol: str
@@ -91,8 +99,7 @@ class Order:
 
 def check_order(order: Order, instrument: Instrument) -> None:
     """Raise a VenueError, as an exchange would reject, unless the order fits the instrument."""
-    if not math.isfinite(order.qty):
-        raise VenueError("an order's quantity is not a finite number", found=order.qty)
+    _check_types(order)
     if order.qty == 0.0 and order.kind is not OrderKind.TARGET:
         raise VenueError("an order's quantity is 0", where=order.symbol)
     _check_grid("quantity", order.qty, instrument.lot, order.symbol)
@@ -104,8 +111,13 @@ def check_order(order: Order, instrument: Instrument) -> None:
             found=f"{order.kind} with price {order.price}",
         )
     if order.price is not None:
-        if not (math.isfinite(order.price) and order.price > 0.0):
-            raise VenueError("an order's price is not a positive number", found=order.price)
+        if not (_is_finite(order.price) and order.price > 0.0):
+            raise VenueError(
+                "an order's price is not a positive number",
+                where=order.symbol,
+                found=repr(order.price),
+                expected="a finite number above 0",
+            )
         _check_grid("price", order.price, instrument.tick, order.symbol)
     if order.reduce_only and order.kind is OrderKind.TARGET:
         raise VenueError("a target says where to end, so it cannot be reduce-only")
@@ -122,6 +134,41 @@ def check_order(order: Order, instrument: Instrument) -> None:
         raise VenueError("only a limit order can be post-only", found=order.kind.value)
     if order.post_only and order.immediate:
         raise VenueError("an order cannot be both post-only and immediate", where=order.symbol)
+
+
+def _check_types(order: Order) -> None:
+    """Refuse what a record of the venue cannot hold; the class itself takes anything."""
+    if not isinstance(order.kind, OrderKind):
+        names = ", ".join(kind.name for kind in OrderKind)
+        raise _misfit(order, "kind", order.kind, f"an OrderKind ({names})")
+    if not _is_finite(order.qty):
+        raise _misfit(order, "quantity", order.qty, "a finite number")
+    if not (is_whole(order.group) and 0 <= order.group <= MAX_GROUP):
+        raise _misfit(order, "group", order.group, f"a whole number from 0 to {MAX_GROUP}")
+    for noun in ("reduce_only", "post_only", "immediate"):
+        flag = getattr(order, noun)
+        if not isinstance(flag, bool | np.bool_):
+            raise _misfit(order, noun, flag, "True or False")
+
+
+def _misfit(order: Order, noun: str, found: object, expected: str) -> VenueError:
+    what = f"an order's {noun} is not {expected}"
+    return VenueError(what, where=order.symbol, found=repr(found), expected=expected)
+
+
+def is_whole(value: object) -> bool:
+    """Say whether a value is a whole number; True and False are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_finite(value: object) -> bool:
+    """Say whether a value is a number that a float can hold, integers of any length included."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def _check_grid(noun: str, value: float, step: float, symbol: str) -> None:

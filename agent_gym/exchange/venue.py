@@ -48,7 +48,10 @@ class Trade:
 
 @dataclass(frozen=True, slots=True)
 class AccountView:
-    """An account at the last close; equity = cash + sum of position x close."""
+    """An account at the last close; equity = cash + sum of position x close.
+
+    ``turnover`` is the worth of all its trades, liquidations included.
+    """
 
     cash: float
     equity: float
@@ -122,8 +125,17 @@ class Venue:
 
     def submit(self, order: Order, account: str = "main") -> int:
         """Place an order; it can trade in the next bar at the earliest. Returns its number."""
+        if not isinstance(order, Order):
+            raise VenueError(
+                "what was sent is no order",
+                where="submit",
+                found=repr(order),
+                expected="an agent_gym.exchange.orders.Order",
+            )
         i, m = self._account(account), self._instrument(order.symbol)
         check_order(order, self._tapes[m].bars.instrument)
+        if order.group > 0:
+            self._check_group(order, i, m)
         ledger, room = self._ledger, len(self._ledger.records)
         number = ledger.add(order, i, m, self._arrival)
         ledger.live[self._n_live] = number - 1
@@ -269,16 +281,31 @@ class Venue:
         """Return an instrument of the venue by its name."""
         return self._tapes[self._instrument(symbol)].bars.instrument
 
+    def _check_group(self, order: Order, account: int, instrument: int) -> None:
+        """Refuse a group over two instruments: their units cannot be taken off one another."""
+        records, live = self._ledger.records, self._ledger.live[: self._n_live]
+        mates = live[
+            (records["group"][live] == order.group) & (records["account"][live] == account)
+        ]
+        if mates.size and records["instrument"][mates[0]] != instrument:
+            raise VenueError(
+                "the orders of a group must be for one instrument",
+                where=order.symbol,
+                found=f"group {order.group}",
+                expected=f"an order for {self.symbols[records['instrument'][mates[0]]]}",
+                remedy="Give the order a group number of its own",
+            )
+
     def _account(self, name: str) -> int:
-        row = self._account_rows.get(name)
+        row = self._account_rows.get(name) if isinstance(name, str) else None
         if row is None:
-            raise unknown("account", name, self.accounts)
+            raise unknown("account", str(name), self.accounts)
         return row
 
     def _instrument(self, symbol: str) -> int:
-        row = self._instrument_rows.get(symbol)
+        row = self._instrument_rows.get(symbol) if isinstance(symbol, str) else None
         if row is None:
-            raise unknown("instrument", symbol, self.symbols)
+            raise unknown("instrument", str(symbol), self.symbols)
         return row
 
 

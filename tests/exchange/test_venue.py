@@ -163,7 +163,8 @@ def test_money_is_conserved_for_any_orders(orders, seed, leverage, scale, fundin
     volume = 0.0
     queue = list(orders)
     while not venue.finished:
-        for who, what, kind, qty, level, reduce_only, group in queue[:2]:
+        for who, what, kind, qty, level, reduce_only, pair in queue[:2]:
+            group = pair and 2 * pair + what  # a group has one instrument
             bars = markets[what]
             price = bars.close[venue.t] * level
             priced = price if kind in (OrderKind.LIMIT, OrderKind.STOP) else None

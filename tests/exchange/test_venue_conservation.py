@@ -68,7 +68,7 @@ def check_order(placed, filled, fee):
     assert placed.fee == pytest.approx(fee, rel=1e-9, abs=1e-9)
     if order.kind is not OrderKind.TARGET:
         assert filled <= abs(order.qty) * (1 + 1e-9)
-        if placed.status is OrderStatus.FILLED and order.group == 0:
+        if placed.status is OrderStatus.FILLED:
             assert filled == pytest.approx(abs(order.qty), rel=1e-9)
     unfinished = placed.status in (OrderStatus.OPEN, OrderStatus.FILLED)
     assert (placed.reason is None) == unfinished

@@ -76,7 +76,8 @@ def test_makers_fill_within_the_bar_and_nobody_flat_owes_money(orders, seed):
     venue = Venue(markets, Costs(participation=0.01), AccountRules(max_leverage=3.0))
     queue = list(orders)
     while not venue.finished:
-        for _, what, kind, qty, level, reduce_only, group in queue[:3]:
+        for _, what, kind, qty, level, reduce_only, pair in queue[:3]:
+            group = pair and 2 * pair + what  # a group has one instrument
             price = markets[what].close[venue.t] * level
             priced = price if kind in (OrderKind.LIMIT, OrderKind.STOP) else None
             reduce_only &= kind is not OrderKind.TARGET

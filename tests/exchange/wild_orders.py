@@ -44,7 +44,7 @@ class Wish:
             reduce_only=self.reduce_only and self.kind is not OrderKind.TARGET,
             post_only=self.style == "post_only" and self.kind is OrderKind.LIMIT,
             immediate=self.style == "immediate",
-            group=self.group,
+            group=self.group and self.group * len(SYMBOLS) + m,  # a group has one instrument
         )
 
 

@@ -31,7 +31,15 @@ PURSE = np.dtype(
     [(name, "f8") for name in ("cash", "real", "fees", "slip", "fund", "ins", "eq", "turnover")],
     align=True,
 )
-HOLDING = np.dtype([("pos", "f8"), ("avg", "f8"), ("held", "f8")], align=True)
+HOLDING = np.dtype(
+    [
+        ("pos", "f8"),
+        ("avg", "f8"),
+        ("held", "f8"),  # the position before the limits of this bar
+        ("start", "f8"),  # the first price of this bar that the position, as large as it is, saw
+    ],
+    align=True,
+)
 ORDER = np.dtype(
     [
         ("id", "i8"),
@@ -46,6 +54,7 @@ ORDER = np.dtype(
         ("arrives", "i4"),
         ("cancels", "i4"),  # the bar in which its cancel arrives, 0 without one
         ("why", "i4"),  # why it ended with less than it asked for
+        ("reduced", "i4"),  # 1 once the fill of a partner took from its quantity
         ("qty", "f8"),  # still to trade, signed; for a target the position wanted
         ("price", "f8"),  # of a limit or a stop
         ("filled", "f8"),
@@ -131,6 +140,16 @@ def put(purse: Any, holding: Any, a: Account) -> None:
     purse.cash, purse.real, purse.fees = a.cash, a.real, a.fees
     purse.slip, purse.fund, purse.ins = a.slip, a.fund, a.ins
     holding.pos, holding.avg = a.pos, a.avg
+
+
+@inlined
+def note_start(holding: Any, a: Account, ref: float) -> None:
+    """Note the price of a fill, before it is put away, if it opened, turned or enlarged a position.
+
+    No price of the bar before that one can liquidate it.
+    """
+    if abs(a.pos) > abs(holding.pos) or a.pos * holding.pos < 0.0:
+        holding.start = ref
 
 
 @inlined

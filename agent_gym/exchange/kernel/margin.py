@@ -18,12 +18,12 @@ from agent_gym.exchange.kernel.parts import book, liquidate, load_terms, under_m
 def spare_margin(
     holdings: Any, rows: Any, cash: float, i: int, t: int, worst: bool, share: float
 ) -> float:
-    """Return equity less maintenance margin of an account at the opens, or at the worst prices."""
+    """Return equity less maintenance margin of an account at the starts, or the worst prices."""
     spare = cash
     for m in range(rows.size):
         bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
         pos = holdings[i, m].pos
-        price = bar[0] if not worst else (bar[2] if pos > 0.0 else bar[1])
+        price = holdings[i, m].start if not worst else (bar[2] if pos > 0.0 else bar[1])
         spare += pos * price - share * abs(pos) * price
     return spare
 
@@ -44,8 +44,9 @@ def call_margin(
     """Liquidate the accounts that ran out of margin at the open, or within the bar (``worst``).
 
     One position is closed exactly where its margin ran out. Several are closed together at the
-    point of the straight way from the opens to the worst prices where the account runs dry; the
-    fee takes at most what is left of all of them. Returns the trades made so far.
+    point of the straight way from their starts to the worst prices where the account runs dry; the
+    fee takes at most what is left of all of them. A position starts at the open, or where an order
+    of this bar last enlarged it. Returns the trades made so far.
     """
     for i in range(purses.size):
         n_held, only = 0, 0
@@ -78,13 +79,14 @@ def call_margin(
             edge = bar[0] if not worst else (bar[2] if holding.pos > 0.0 else bar[1])
             a = take(purses[i], holding)
             if n_held == 1:
-                a, fill = liquidate(a, bar[0], edge, terms)
+                a, fill = liquidate(a, holding.start, edge, terms)
             else:
-                price = bar[0] + way * (edge - bar[0])
+                price = holding.start + way * (edge - holding.start)
                 a, fill = book(a, 0.0, price, price, 0.0)
                 fill = Fill(fill.qty, price, abs(fill.qty) * price * terms.liquidation)
                 asked += fill.fee
             put(purses[i], holding, a)
+            purses[i].turnover += abs(fill.qty) * fill.price
             row = note(trades, count, 0, t, i, m)
             row.maker, row.forced = False, True
             row.qty, row.price, row.fee = fill.qty, fill.price, fill.fee

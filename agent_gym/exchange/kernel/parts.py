@@ -164,6 +164,18 @@ def book(a: Account, new_pos: float, price: float, ref: float, rate: float) -> t
 
 
 @inlined
+def least_worth(want: float, terms: Terms) -> float:
+    """Return the smallest trade on the way to a position; going for flat has none."""
+    return terms.min_notional if want != 0.0 else 0.0
+
+
+@inlined
+def enough(worth: float, least: float) -> bool:
+    """Say whether a trade is worth making: nothing never is, not even where there is no minimum."""
+    return worth >= least and worth > 0.0
+
+
+@inlined
 def reach(
     a: Account,
     ref: float,
@@ -178,22 +190,23 @@ def reach(
     """Trade towards ``want`` as a taker at ``ref``.
 
     What the participation cap leaves over stays wanted; what the account cannot afford does not, or
-    it would buy dust on every later bar. The smallest trade does not bind one that goes for flat:
-    however little a position is worth, it can be closed.
+    it would buy dust on every later bar. Nor does what is too little to trade, whatever the volume:
+    it would trade when the price has risen, long after the decision. The smallest trade does not
+    bind one that goes for flat: however little a position is worth, it can be closed.
     """
     delta = a.want - a.pos
     asked = abs(delta)
     side = math.copysign(1.0, delta)
+    least = least_worth(a.want, terms)
     qty = min(asked, available)
-    least = terms.min_notional if a.want != 0.0 else 0.0
-    if not qty * ref > least:
-        return a, Fill(0.0, ref, 0.0)
+    if not enough(qty * ref, least):
+        return drop_want(a, not enough(asked * ref, least)), Fill(0.0, ref, 0.0)
     price = taker_price(side, ref, qty, taken, volume, sigma, half, terms)
     fits = affordable_qty(a, side, qty, ref, price, terms.taker, others, terms)
     short = fits < qty
     if fits != asked:
         fits = whole_lots(fits, terms)
-    if not fits * ref > least:
+    if not enough(fits * ref, least):
         return drop_want(a, short), Fill(0.0, ref, 0.0)
     new_pos = a.want if fits == asked else a.pos + side * fits
     after, fill = book(a, new_pos, price, ref, terms.taker)
@@ -261,14 +274,17 @@ def under_margin(cash: float, pos: float, mark: float, maintenance: float) -> bo
 
 
 @inlined
-def liquidate(a: Account, o: float, worst: float, terms: Terms) -> tuple[Account, Fill]:
-    """Close the position where the margin ran out, or at the open if the market gapped past it.
+def liquidate(a: Account, start: float, worst: float, terms: Terms) -> tuple[Account, Fill]:
+    """Close the position where the margin ran out, or at the start if the market gapped past it.
+
+    ``start`` is the first price of the bar that the position has seen: the open, unless an order
+    opened or enlarged it later.
 
     The fee takes at most what is left. What is lost beyond zero is paid by the insurance account,
     so no money is made or lost unseen.
     """
     trigger = liquidation_price(a.cash, a.pos, terms.maintenance)
-    inside = max(min(trigger, o), worst) if a.pos > 0.0 else min(max(trigger, o), worst)
+    inside = max(min(trigger, start), worst) if a.pos > 0.0 else min(max(trigger, start), worst)
     after, fill = book(a, 0.0, inside, inside, 0.0)
     gift = max(0.0, -after.cash)
     fee = min(abs(fill.qty) * inside * terms.liquidation, max(0.0, after.cash))

@@ -34,6 +34,7 @@ from agent_gym.exchange.kernel.floor import (
     NOTHING_TO_REDUCE,
     OPEN,
     ORDER,
+    PARTIAL,
     PARTNER_FILLED,
     PURSE,
     REPLACED,
@@ -46,6 +47,7 @@ from agent_gym.exchange.kernel.floor import (
     WOULD_TAKE,
     drop,
     note,
+    note_start,
     others_of,
     put,
     take,
@@ -56,6 +58,8 @@ from agent_gym.exchange.kernel.memory import pointer
 from agent_gym.exchange.kernel.parts import (
     affordable_qty,
     book,
+    enough,
+    least_worth,
     load_terms,
     pay_funding,
     reach,
@@ -130,6 +134,7 @@ def advance(context: int, t: int) -> int:
         for i in range(n_a):
             holding = holdings[i, m]
             put(purses[i], holding, pay_funding(take(purses[i], holding), bar[0], bar[5]))
+            holding.start = bar[0]
     if ctx.margin == 1:
         count = call_margin(ctx, purses, holdings, orders, live, trades, rows, t, count, False)
     for m in range(n_m):
@@ -180,6 +185,8 @@ def advance(context: int, t: int) -> int:
                     want = max(order.qty, terms.floor)
                     a = set_want(a, want)
                     taken = bought if a.want > a.pos else sold
+                    large = enough(abs(want - a.pos) * ref, least_worth(want, terms))
+                    lacking = UNAFFORDABLE if large else TOO_SMALL
                     a, fill = reach(a, ref, left, taken, volume, bar[6], bar[7], others, terms)
                     maker, done, short = False, a.want == a.pos, a.want != want
                     whole, lost = a.pos == order.qty, NO_SHORTS
@@ -188,7 +195,7 @@ def advance(context: int, t: int) -> int:
                     if kind == LIMIT and phase == 1 and fresh and order.post_only == 1:
                         order.status, order.why = CANCELLED, WOULD_TAKE
                         continue
-                    maker = kind == LIMIT and not (phase == 1 and fresh)
+                    maker, lacking = kind == LIMIT and not (phase == 1 and fresh), UNAFFORDABLE
                     rate = terms.maker if maker else terms.taker
                     asked, closes = abs(order.qty), False
                     if order.reduce_only == 1:
@@ -205,7 +212,10 @@ def advance(context: int, t: int) -> int:
                         order.kind = MARKET
                     qty = min(asked, left)
                     least = 0.0 if closes else terms.min_notional
-                    if not qty * ref > least:
+                    unit = max(ref, order.price) if kind == LIMIT else ref  # as when it was taken
+                    if not enough(qty * unit, least):
+                        if kind != LIMIT and not enough(asked * unit, least):
+                            drop(order, TOO_SMALL)
                         continue
                     price = ref
                     if not maker:
@@ -217,7 +227,7 @@ def advance(context: int, t: int) -> int:
                     short = fits < qty
                     if fits != abs(order.qty) and not (closes and fits == asked):
                         fits = whole_lots(fits, terms)
-                    if not fits * ref > least:
+                    if not enough(fits * unit, least):
                         if short:
                             drop(order, UNAFFORDABLE)
                         continue
@@ -228,7 +238,7 @@ def advance(context: int, t: int) -> int:
                     a, fill = book(a, new_pos, price, ref, rate)
                     order.qty -= fill.qty
                     least = terms.min_notional if a.pos == 0.0 else least
-                    done = whole or not abs(order.qty) * ref > least
+                    done = whole or not enough(abs(order.qty) * unit, least)
                 if fill.qty != 0.0:
                     row = note(trades, count, order.id, t, i, m)
                     row.maker, row.forced = maker, False
@@ -240,6 +250,7 @@ def advance(context: int, t: int) -> int:
                         sold += max(0.0, -fill.qty)
                     settle(order, fill.qty, fill.price, fill.fee)
                     purses[i].turnover += abs(fill.qty) * fill.price
+                    note_start(holding, a, ref)
                     put(purses[i], holding, a)
                     if order.group > 0:
                         for other in range(n_o):
@@ -249,17 +260,20 @@ def advance(context: int, t: int) -> int:
                             if rival.id == order.id or rival.status != OPEN:
                                 continue
                             rest = abs(rival.qty) - abs(fill.qty)
+                            unit = rival.price if rival.kind in (LIMIT, STOP) else ref
                             least = terms.min_notional
                             if rival.reduce_only == 1:  # it may still be what closes the position
-                                least = ROUNDING * abs(rival.qty) * ref
-                            if done or rival.kind == TARGET or rest * ref <= least:
+                                least = ROUNDING * abs(rival.qty) * unit
+                            if done or rival.kind == TARGET or not enough(rest * unit, least):
                                 rival.status, rival.why = CANCELLED, PARTNER_FILLED
                             else:
-                                rival.qty = math.copysign(rest, rival.qty)
-                if done and whole:
+                                rival.qty, rival.reduced = math.copysign(rest, rival.qty), 1
+                if done and whole and order.reduced == 1:
+                    order.status, order.why = PARTIAL, PARTNER_FILLED
+                elif done and whole:
                     order.status = FILLED
                 elif short:
-                    drop(order, UNAFFORDABLE)
+                    drop(order, lacking)
                 elif done:
                     drop(order, lost)
         for k in range(n_o):
