@@ -22,6 +22,7 @@ from agent_gym.evaluation.results import BacktestResults
 from agent_gym.evaluation.statistics import mean_interval, paired_interval, spa
 
 UNIT: Unit = "growth"
+REPS = 5_000  # the ends of an interval at a family level lie far out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,21 +51,25 @@ def report_on(
     draws: int,
 ) -> ArmReport:
     """Return everything about one arm; an agent is judged, a baseline is not."""
-    seeds = Seeds(ledger.seed).child("evaluate", trial.id)
+    seeds = Seeds(ledger.seed).child("evaluate", each.arm.label)
     net = mean_interval(each.net_days, seeds.child("net"))
     beside = [other for other in traded if other.arm.baseline and not each.arm.baseline]
     level = family_level(len(beside))
     versus = {
         other.arm.label: paired_interval(
-            each.net_days, other.net_days, seeds.child("versus", other.arm.label), level=level
+            each.net_days,
+            other.net_days,
+            seeds.child("versus", other.arm.label),
+            level=level,
+            reps=REPS,
         )
         for other in beside
     }
     verdict, p_random = None, None
-    unseen = standings.lockbox_growth(trial.id)
     if not each.arm.baseline:
         drawn = random_timing(ledger.tape, each.decided.targets, ledger.config, seeds, draws)
         p_random = drawn.p_value
+        unseen = standings.unseen_growth(trial.id)
         evidence = Evidence(net=net, versus=versus, p_random=p_random, unseen=unseen)
         verdict = judge(standings, trial.id, evidence)
     return ArmReport(
@@ -80,7 +85,7 @@ def report_on(
         folds=tuple(_folds(each, ledger))
         if len(each.arm.refs) > 1 or not each.arm.baseline
         else (),
-        lockbox_growth=unseen,
+        lockbox_growth=standings.lockbox_growth(trial.id),
         run=each.run,
     )
 

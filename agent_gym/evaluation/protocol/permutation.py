@@ -1,8 +1,11 @@
 """Random positions with the same turnover: is the timing better than chance?
 
-The holding times of each position are shuffled among its own holdings, then the whole is turned by
-a random number of bars. So every draw trades as often, holds each position as long and in the same
-order as the agent did; only when it does so is left to chance.
+A draw is the agent's own series of positions, turned by a random number of bars: it trades as
+often, holds each position as long and in the same order; only when it does so is left to chance.
+Turns by less than ``APART`` bars either way are left out. A position that is moved back by a few
+bars meets the very returns that it was decided by: trend followers would be compared with draws
+that saw their gains before they came, and their p-value would not be one. On a short test (less
+than some twenty times that) the turns are too much alike, and p is too sharp.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
@@ -20,6 +22,7 @@ from agent_gym.exchange.series import run_sweep
 from agent_gym.exchange.tape import Tape
 
 DRAWS = 500
+APART = 168  # bars that a position may look back on: a week of hours
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +41,7 @@ class RandomTiming:
 def random_timing(
     tape: Tape, targets: FloatArray, config: BacktestConfig, seeds: Seeds, draws: int = DRAWS
 ) -> RandomTiming:
-    """Trade the targets and their shuffles in one compiled sweep."""
+    """Trade the targets and their turns in one compiled sweep."""
     wishes = _each(targets, seeds.child("random timing").rng(), draws)
     totals = run_sweep(tape, wishes, config.costs(), config.account())
     floor = config.account().ruin * config.capital
@@ -49,41 +52,16 @@ def random_timing(
 
 def _each(targets: FloatArray, rng: np.random.Generator, draws: int) -> Iterator[FloatArray]:
     yield targets
-    holdings = Holdings.of(targets)
+    apart = min(APART, targets.size // 4)
     for _ in range(draws):
-        yield holdings.shuffled(rng)
+        yield turned(targets, int(rng.integers(apart, max(apart + 1, targets.size - apart))))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Holdings:
-    """A series of targets as holdings: what was held, one after the other, and for how long.
+def turned(targets: FloatArray, bars: int) -> FloatArray:
+    """Return the series moved on by some bars, its end put before its beginning.
 
     Example:
-        >>> held = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-        >>> holdings = Holdings.of(held)
-        >>> holdings.lengths.tolist(), int(holdings.shuffled(Seeds(1).rng()).sum())
-        ([1, 2, 1, 1, 3], 3)
+        >>> turned(np.array([0.0, 1.0, 1.0, -1.0]), 1).tolist()
+        [-1.0, 0.0, 1.0, 1.0]
     """
-
-    values: FloatArray
-    lengths: NDArray[np.int64]
-    order: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, targets: FloatArray) -> Holdings:
-        """Return the holdings of a series."""
-        starts = np.flatnonzero(np.diff(targets, prepend=np.nan) != 0.0)
-        values = targets[starts]
-        lengths = np.diff(starts, append=targets.size).astype(np.int64)
-        return cls(values, lengths, np.argsort(values, kind="stable"))
-
-    def shuffled(self, rng: np.random.Generator) -> FloatArray:
-        """Return the series with holding times shuffled within each position, turned by chance."""
-        # By position, and by chance within one position: lengths meet holdings of the same value.
-        chance = np.lexsort((rng.random(self.values.size), self.values))
-        lengths = np.empty_like(self.lengths)
-        lengths[self.order] = self.lengths[chance]
-        turned: FloatArray = np.roll(
-            np.repeat(self.values, lengths), int(rng.integers(lengths.sum()))
-        )
-        return turned
+    return np.roll(targets, bars)

@@ -38,10 +38,12 @@ class Standing:
         returns: Periods that the figures rest on, mostly days.
         sharpe: Yearly Sharpe ratio of the series; None where it does not vary.
         psr: Probability that the true ratio is above 0.
-        dsr: The same above what luck shows as the best of ``effective_trials``.
+        dsr: The same above what luck shows as the best of ``trials``. The number of trials and the
+            variance of their ratios go together: fewer clusters with the variance of all trials
+            would call the best of a hundred kindred tries evidence.
         min_track_record: Periods it takes until such a ratio is above 0 with 95 %.
         trials: Different trials on the same stretch of the market, this one among them.
-        effective_trials: Clusters of them whose returns go apart.
+        effective_trials: Clusters of them whose returns go apart; for information.
         sharpe_variance: Variance of their ratios per period.
         pbo: Probability that the best of the trials on the same bench is among the worse half
             elsewhere in time.
@@ -94,7 +96,7 @@ class Standings:
             returns=trial.n,
             sharpe=None if own is None else own.sharpe * math.sqrt(trial.per_year),
             psr=None if own is None else psr(own),
-            dsr=None if own is None else dsr(own, count, spread),
+            dsr=None if own is None else dsr(own, max(1, len(ratios)), spread),
             min_track_record=None if own is None else min_track_record(own),
             trials=len(family),
             effective_trials=count,
@@ -106,22 +108,41 @@ class Standings:
     def lockbox_growth(self, trial_id: str) -> float | None:
         """Return the log growth of the same agent in the lockbox after the trial, None if unopened.
 
-        If it was opened for several releases the last one counts.
+        If it was opened for several releases the first one counts: who opens again until it is
+        above 0 finds that too.
         """
-        trial = self._entry(trial_id)
-        for other in reversed(self._trials.values()):
+        opened = self._opened(self._entry(trial_id))
+        return None if opened is None else self._growth(opened)
+
+    def unseen_growth(self, trial_id: str) -> float | None:
+        """Return that growth if nobody had looked at any of those bars before, else None."""
+        opened = self._opened(self._entry(trial_id))
+        if opened is None or any(self._looked(other, opened) for other in self._trials.values()):
+            return None
+        return self._growth(opened)
+
+    def _opened(self, trial: Trial) -> Trial | None:
+        own = trial.plan.market
+        place = (own.name, own.kind, own.period_ns)
+        for other in self._trials.values():
             plan, market = other.plan, other.plan.market
-            place = (market.name, market.kind, market.period_ns)
-            own = trial.plan.market
             if (
                 plan.protocol.get("name") == LOCKBOX
                 and (plan.agent, plan.costs) == (trial.plan.agent, trial.plan.costs)
-                and place == (own.name, own.kind, own.period_ns)
+                and place == (market.name, market.kind, market.period_ns)
                 and market.first_ns > own.last_ns
             ):
-                returns = self._returns(other)
-                return float(np.log1p(np.maximum(returns, -1.0 + 1e-12)).sum())
+                return other
         return None
+
+    def _looked(self, other: Trial, opened: Trial) -> bool:
+        """Say whether a trial tested bars of a lockbox before it was opened."""
+        apart = other.plan.protocol != opened.plan.protocol
+        return apart and other.at_ns <= opened.at_ns and other.plan.market.meets(opened.plan.market)
+
+    def _growth(self, trial: Trial) -> float:
+        returns = self._returns(trial)
+        return float(np.log1p(np.maximum(returns, -1.0 + 1e-12)).sum())
 
     def _entry(self, trial_id: str) -> Trial:
         """Return an entry; one that was made after this view of the registry is taken in."""

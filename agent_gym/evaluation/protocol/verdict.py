@@ -6,9 +6,11 @@ In this order:
    for all baselines together).
 2. *evidence of edge*: all of: net above 0, DSR above .95 (with the number of trials in the
    registry), PBO below .5, random positions with the same turnover do as well in at most 5 % of
-   draws, and confirmed on what nobody has looked at: growth in the lockbox above 0, or, on markets
-   drawn anew for each seed, an interval over seeds above 0.
-3. *promising*: net above 0, PSR above .95 and PBO below .5.
+   draws, and confirmed on what nobody has looked at: growth in the lockbox above 0 when it was
+   first opened, if no trial had tested those bars before, or, on markets drawn anew for each seed,
+   an interval over seeds above 0.
+3. *promising*: net above 0, PSR above .95, PBO below .5, and random positions do as well in at most
+   5 % of draws. Holding all the time has no timing, so it is never promising.
 4. *no evidence of edge*: everything else. That is a normal answer.
 
 On a market in which there is nothing to find, nothing can be evidence.
@@ -37,7 +39,7 @@ class Evidence:
         net: Net a bar in basis points.
         versus: Difference of the nets to each baseline, at a level that holds for all of them.
         p_random: Share of random positions with the same turnover that did as well.
-        unseen: What it earned where nobody looked, above 0 or not; None if not looked at yet.
+        unseen: What it earned where nobody had looked; None if not known, or if somebody had.
         unseen_words: What that was.
         nothing_to_find: The market is known to hold no edge.
     """
@@ -87,7 +89,7 @@ def judge(standings: Standings, trial_id: str, evidence: Evidence) -> Verdict:
     standing = standings.of(trial_id)
     net = _above("net bp a bar", evidence.net.estimate, 0.0)
     psr = _above("PSR", standing.psr, SURE)
-    dsr = _above(f"DSR over {standing.effective_trials} trials", standing.dsr, SURE)
+    dsr = _above(f"DSR over {standing.trials} trials", standing.dsr, SURE)
     pbo = _below("PBO", standing.pbo, HALF)
     chance = _below("p of random timing", evidence.p_random, CHANCE)
     unseen = _above(evidence.unseen_words, evidence.unseen, 0.0)
@@ -101,10 +103,10 @@ def judge(standings: Standings, trial_id: str, evidence: Evidence) -> Verdict:
     if all(check.holds for check in (net, dsr, pbo, chance, unseen)):
         held = ", ".join(check.words() for check in (net, dsr, pbo, chance, unseen))
         return Verdict("evidence of edge", held, checks)
-    if net.holds and psr.holds and pbo.holds:
+    if all(check.holds for check in (net, psr, pbo, chance)):
         missing = ", ".join(check.words() for check in checks if not check.holds)
         return Verdict("promising", f"lacking: {missing}", checks)
-    missing = ", ".join(check.words() for check in (net, psr, pbo) if not check.holds)
+    missing = ", ".join(check.words() for check in (net, psr, pbo, chance) if not check.holds)
     return Verdict("no evidence of edge", missing, checks)
 
 

@@ -150,7 +150,7 @@ class VolatilityConfig(KnownMarketConfig):
 
 
 class WalkConfig(KnownMarketConfig):
-    """N1: a Gaussian walk. N4: the same, with volume and order flow that look alive."""
+    """N1: a Gaussian walk. N4: another one, with volume and order flow that look alive."""
 
     sigma_pct: float = Field(default=0.6, gt=0.0, le=5.0, description="noise of a bar's return")
 

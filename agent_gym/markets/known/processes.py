@@ -112,10 +112,15 @@ def volatility_regimes(config: VolatilityConfig, seeds: Seeds) -> Path:
 
 
 def walk(config: WalkConfig, seeds: Seeds) -> Path:
-    """Draw N1, and the prices of N4."""
+    """Draw N1."""
     sigma = np.full(config.n_bars, PCT * config.sigma_pct)
     returns = sigma * _normal(config.n_bars, seeds, "noise")
     return Path(returns, sigma, {"drift": np.zeros(config.n_bars)})
+
+
+def followed_walk(config: WalkConfig, seeds: Seeds) -> Path:
+    """Draw the prices of N4: a walk of its own, or it would be no fourth null beside N1."""
+    return walk(config, seeds.child("followed"))
 
 
 def garch(config: GarchConfig, seeds: Seeds) -> Path:

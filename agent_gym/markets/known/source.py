@@ -63,7 +63,7 @@ LAWS = {
     "known/n1": Law("null: Gaussian walk", WalkConfig, law.walk),
     "known/n2": Law("null: GARCH with heavy tails", GarchConfig, law.garch),
     "known/n3": Law("null: resampled returns", ResampledConfig, law.resampled),
-    "known/n4": Law("null: order flow that follows", WalkConfig, law.walk, flow=True),
+    "known/n4": Law("null: order flow that follows", WalkConfig, law.followed_walk, flow=True),
 }
 KNOWN: tuple[str, ...] = tuple(LAWS)
 NULLS: tuple[str, ...] = tuple(name for name in KNOWN if name.startswith(PREFIX + "n"))

@@ -140,8 +140,8 @@ def test_evidence_needs_everything(registry, ids):
     assert word(registry, strong) == "evidence of edge"
     assert word(registry, strong, unseen=None) == "promising"
     assert word(registry, strong, unseen=-0.01) == "promising"
-    assert word(registry, strong, p_random=0.06) == "promising"
-    assert word(registry, strong, p_random=None) == "promising"
+    assert word(registry, strong, p_random=0.06) == "no evidence of edge"
+    assert word(registry, strong, p_random=None) == "no evidence of edge"
     assert word(registry, strong, net=bp(-0.1)) == "no evidence of edge"
     assert word(registry, strong, nothing_to_find=True) == "no evidence of edge"
 
@@ -238,3 +238,50 @@ def test_gate_b_asks_who_learns_to_sit_out():
     assert gate_b(losing, learns=False).passed
     assert not gate_b(losing, learns=True).passed
     assert gate_b(runs(0.0, net=-0.2), learns=True).passed
+
+
+def test_the_best_of_many_kindred_tries_is_rarely_called_evidence(tmp_path):
+    """Without skill the best of forty correlated tries must not pass more than one time in ten."""
+    passed = 0
+    for repeat in range(30):
+        registry = TrialRegistry(tmp_path / f"{repeat}.jsonl")
+        rng = Seeds(repeat).child("kindred").rng()
+        common = rng.standard_normal(500)
+        tries = [
+            Outcome(
+                outcome(f"try{k}", 0.0).plan,
+                0.02 * (0.866 * common + 0.5 * rng.standard_normal(500)),
+                365.0,
+            )
+            for k in range(40)
+        ]
+        ids = entered(registry, *tries)
+        best = max(range(40), key=lambda k: moments(tries[k].returns).sharpe)
+        passed += Standings(registry).of(ids[best]).dsr > 0.95
+    assert passed <= 3
+
+
+def test_a_lockbox_that_somebody_looked_into_confirms_nothing(registry):
+    ahead = MARKET.model_copy(update={"first_ns": 300, "last_ns": 400})
+    held = {"name": "lockbox", "release": "v1"}
+    (own,) = entered(registry, outcome("a", 0.01))
+    entered(registry, outcome("a", 0.01, seed=1, market=ahead, protocol=held))
+    clean = Standings(registry)
+    assert clean.unseen_growth(own) == clean.lockbox_growth(own) > 0.0
+
+    other = TrialRegistry(registry.path.with_name("peeked.jsonl"))
+    (own,) = entered(other, outcome("a", 0.01))
+    entered(other, outcome("b", 0.0, market=ahead))
+    entered(other, outcome("a", 0.01, seed=1, market=ahead, protocol=held))
+    peeked = Standings(other)
+    assert peeked.lockbox_growth(own) > 0.0
+    assert peeked.unseen_growth(own) is None
+
+
+def test_opening_again_until_it_is_positive_does_not_help(registry):
+    ahead = MARKET.model_copy(update={"first_ns": 300, "last_ns": 400})
+    (own,) = entered(registry, outcome("a", 0.01))
+    for release, mean in (("v1", -0.01), ("v2", 0.01)):
+        held = {"name": "lockbox", "release": release}
+        entered(registry, outcome("a", mean, seed=1, market=ahead, protocol=held))
+    assert Standings(registry).unseen_growth(own) < 0.0
