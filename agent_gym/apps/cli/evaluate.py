@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,6 +106,11 @@ def evaluate(
         format_of(path)
     for path in (registry.path, *outputs.report):
         check_target(path)
+    for path in outputs.report:
+        if os.path.realpath(path) == os.path.realpath(registry.path):
+            raise ConfigError("the report must not be written over the registry", where=str(path))
+    for warning in registry.check():
+        notes.print(f"Warning: {warning}", markup=False, highlight=False, soft_wrap=True)
     with progress("test") as done:
         setting = Setting(
             registry,

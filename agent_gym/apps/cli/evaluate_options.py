@@ -71,4 +71,6 @@ class Outputs(Config):
         description="tear sheet, repeatable; the name says the format: " + ", ".join(FORMATS),
     )
     jobs: int = Field(default=1, ge=1, le=256, description="processes; changes no number")
-    gate: bool = Field(default=False, description="exit with 4 when a gate on a null is missed")
+    gate: bool = Field(
+        default=False, description="exit with 4 when a gate on a null is missed or an agent failed"
+    )

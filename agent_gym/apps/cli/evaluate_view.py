@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from agent_gym.apps.cli.output import table
+from agent_gym.evaluation.protocol.failures import FailedArm
 from agent_gym.evaluation.protocol.figures import EVALUATION_FIGURES, figures_of
 from agent_gym.evaluation.protocol.report import ArmReport, Evaluation
 from agent_gym.evaluation.statistics import Interval
@@ -29,6 +30,7 @@ FIGURES = {figure.name: figure for figure in EVALUATION_FIGURES}
 def evaluation_view(found: Evaluation, registry: Path, reports: Sequence[Path]) -> RenderableType:
     """Return everything that a person is shown."""
     parts: list[RenderableType] = [_verdict(arm) for arm in found.agents]
+    parts += [_failed(each) for each in found.failed]
     parts.append(_table(found))
     parts += [_gate(arm) for arm in found.arms if arm.gates]
     lines = [_where(found), *_known(found), *_spa(found), *_lockbox(found)]
@@ -46,6 +48,10 @@ def _verdict(arm: ArmReport) -> Text:
         (arm.verdict.word, COLOURS[arm.verdict.word]),
         f" ({arm.verdict.why})",
     )
+
+
+def _failed(arm: FailedArm) -> Text:
+    return Text.assemble((arm.label, "bold"), ": ", ("FAILED", "bold red"), f" ({arm.words()})")
 
 
 def _table(found: Evaluation) -> RenderableType:

@@ -56,6 +56,7 @@ def trials(
     ]
     heads = ("id", "registered", "arm", "market", "protocol", "returns")
     lines = [f"Lockbox of {each.market.name} opened: {each.words()}" for each in openings]
+    lines += [f"Warning: {warning}" for warning in checked["warnings"]]
     lines.append(f"{checked['records']} records, the chain is whole; head {checked['head']}")
     emit(
         payload,

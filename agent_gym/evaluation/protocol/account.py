@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from agent_gym.core.errors import VenueError
+from agent_gym.core.errors import AgentError, VenueError
 from agent_gym.core.registry import Ref
 from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.backtest import BacktestEngine
 from agent_gym.evaluation.baselines import Arm
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.metrics import measure
+from agent_gym.evaluation.protocol.failures import placed
 from agent_gym.evaluation.protocol.pnl import BarPnl, bar_pnl
 from agent_gym.evaluation.protocol.splits import Fold, WalkForward
 from agent_gym.evaluation.protocol.walk import Walk
@@ -24,6 +26,8 @@ from agent_gym.exchange.round_trips import round_trips
 from agent_gym.exchange.series import run_series
 from agent_gym.exchange.tape import Tape
 from agent_gym.markets.bars import Bars
+
+DECISION = re.compile(r"decision (\d+)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,11 +67,23 @@ class Ledger:
         return Tape(self.tested, np.ascontiguousarray(whole.rows[self.first :]), whole.costs)
 
     def decide(self, arm: Arm) -> Decided:
-        """Run an arm through all folds."""
-        agent, chosen = self._walk.agent(arm.refs, self._best_on_train)
-        run = self._engine.run(self.bars, agent, self.seed)
+        """Run an arm through all folds; its errors say whose they are and in which fold."""
+        try:
+            agent, chosen = self._walk.agent(arm.refs, self._best_on_train)
+            run = self._engine.run(self.bars, agent, self.seed)
+        except AgentError as error:
+            raise placed(error, arm.label, self._fold_of(error)) from error
         tested = replace(run, equity=run.equity[self.first :])
         return Decided(run.target[self.first :], run.caps, tested.equity_hash, tuple(chosen))
+
+    def _fold_of(self, error: AgentError) -> str:
+        """Return the fold whose agent made the decision that an error is about, if it is known."""
+        said = DECISION.fullmatch(error.where or "")
+        row = None if said is None else int(said[1])
+        for number, fold in enumerate(self.folds, start=1):
+            if row is not None and fold.test.start - 1 <= row < fold.test.stop - 1:
+                return f"fold {number} of {len(self.folds)}"
+        return ""
 
     def past(self, ref: Ref) -> BacktestResults:
         """Return the run of one configuration over all bars, as if it had never been chosen."""

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
+from agent_gym.core.errors import AgentError
 from agent_gym.core.registry import Ref
 from agent_gym.evaluation.baselines import Arm
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.protocol.account import Decided, Ledger
+from agent_gym.evaluation.protocol.failures import failed_row
 from agent_gym.evaluation.protocol.splits import WalkForward
 from agent_gym.markets.parquet import read_native
 from agent_gym.rollouts.jobs import Job
@@ -30,7 +32,15 @@ class DecideJob(Job):
     def run(self) -> dict[str, Any]:
         """Decide."""
         bars = read_native(self.bars_file)
-        return row_of(Ledger(bars, self.walk, self.config, self.seed).decide(self.arm))
+        return decided_row(Ledger(bars, self.walk, self.config, self.seed), self.arm)
+
+
+def decided_row(ledger: Ledger, arm: Arm) -> dict[str, Any]:
+    """Return what an arm decides, or how it failed."""
+    try:
+        return row_of(ledger.decide(arm))
+    except AgentError as error:
+        return {"status": "ok"} | failed_row(error)
 
 
 def row_of(decided: Decided) -> dict[str, Any]:

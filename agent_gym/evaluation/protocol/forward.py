@@ -9,13 +9,19 @@ from typing import Any
 
 from pydantic import Field
 
-from agent_gym.core.errors import ConfigError
+from agent_gym.core.errors import AgentError, ConfigError
 from agent_gym.core.manifest import describe
 from agent_gym.core.registry import Config
 from agent_gym.evaluation.baselines import Arm
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.protocol.account import Ledger
-from agent_gym.evaluation.protocol.decisions import DecideJob, decided_of
+from agent_gym.evaluation.protocol.decisions import DecideJob, decided_of, decided_row
+from agent_gym.evaluation.protocol.failures import (
+    FailedArm,
+    failure_of,
+    placed,
+    without_failed,
+)
 from agent_gym.evaluation.protocol.forward_report import (
     UNIT,
     Traded,
@@ -61,9 +67,12 @@ def evaluate_forward(
             remedy="Shorten --lockbox, or take a longer series",
         )
     box = Lockbox(setting.registry, stretch(bars, seen, len(bars))) if plan.lockbox else None
+    setting.registry.check()
     _check_release(plan, box)
     ledger = Ledger(bars.rows(0, seen), plan.walk, plan.config, plan.seed)
-    traded = _trade(ledger, arms, plan, setting)
+    asked = arms
+    traded, failed = _trade(ledger, asked, plan, setting)
+    arms = [each.arm for each in traded]
     protocol = {"name": NAME, **plan.walk.model_dump(by_alias=True), "lockbox": plan.lockbox}
     market = stretch(ledger.bars, ledger.first + 1, len(ledger.bars))
     outcomes = [_outcome(each.arm, each.run, market, protocol, plan) for each in traded]
@@ -71,20 +80,23 @@ def evaluate_forward(
     entries = setting.registry.register(outcomes)[: len(traded)]
     opening = None
     if plan.release is not None and box is not None:
-        opening = _open(box, bars, [arm for arm in arms if not arm.baseline], plan, setting)
+        opening, late = _open(box, bars, [arm for arm in arms if not arm.baseline], plan, setting)
+        failed += late
+    judged = {arm.label for arm in without_failed(asked, failed)}
     standings = Standings(setting.registry)
     reports = [
         report_on(each, trial, traded, ledger, standings, plan.draws)
         for each, trial in zip(traded, entries, strict=True)
+        if each.arm.label in judged
     ]
     config = {
-        "arms": {arm.label: named(arm) for arm in arms},
+        "arms": {arm.label: named(arm) for arm in asked},
         "backtest": plan.config.model_dump(mode="json"),
         "protocol": protocol,
     }
     return Evaluation(
         protocol=protocol | {"folds": len(ledger.folds)},
-        market=market.model_dump(mode="json") | {"bars": len(ledger.bars) - ledger.first - 1},
+        market=market.as_dict() | {"bars": len(ledger.bars) - ledger.first - 1},
         unit=UNIT,
         arms=reports,
         manifest=describe(
@@ -96,7 +108,8 @@ def evaluate_forward(
         ),
         lockbox=None if box is None else _lockbox_facts(box, plan),
         opening=opening,
-        spa=superiority(traded, plan.seed),
+        spa=superiority([each for each in traded if each.arm.label in judged], plan.seed),
+        failed=tuple(failed),
     )
 
 
@@ -112,12 +125,12 @@ def _check_release(plan: ForwardPlan, box: Lockbox | None) -> None:
 
 def _trade(
     ledger: Ledger, arms: Sequence[Arm], plan: ForwardPlan, setting: Setting
-) -> list[Traded]:
-    """Return every arm's run, in order."""
+) -> tuple[list[Traded], list[FailedArm]]:
+    """Return the run of every arm that has one, in order, and the others."""
     if setting.jobs == 1:
-        decided = []
+        rows = []
         for number, arm in enumerate(arms, start=1):
-            decided.append(ledger.decide(arm))
+            rows.append(decided_row(ledger, arm))
             if setting.done is not None:
                 setting.done(number, len(arms))
     else:
@@ -130,11 +143,17 @@ def _trade(
                 )
                 for arm in arms
             ]
-            decided = [decided_of(row) for row in setting.work(jobs)]
-    return [
-        Traded.of(arm, each, ledger.trade(arm.label, each))
-        for arm, each in zip(arms, decided, strict=True)
-    ]
+            rows = setting.work(jobs, [arm.label for arm in arms])
+    found, failed = {}, []
+    for arm, row in zip(arms, rows, strict=True):
+        error = failure_of(row)
+        if error is None:
+            found[arm.label] = decided_of(row)
+        else:
+            failed.append(FailedArm(arm.label, error))
+    left = without_failed(arms, failed)
+    runs = [(arm, found[arm.label]) for arm in left]
+    return [Traded.of(arm, each, ledger.trade(arm.label, each)) for arm, each in runs], failed
 
 
 def _outcome(
@@ -168,7 +187,7 @@ def _grid_outcomes(
 
 def _open(
     box: Lockbox, bars: Bars, agents: Sequence[Arm], plan: ForwardPlan, setting: Setting
-) -> Opening:
+) -> tuple[Opening, list[FailedArm]]:
     """Record the opening, then test the agents on what was held out; they learn from all before."""
     opening = box.open(str(plan.release), plan.who, tuple(arm.label for arm in agents))
     gap = plan.walk.gap
@@ -180,9 +199,14 @@ def _open(
     )
     ledger = Ledger(bars, walk, plan.config, plan.seed)
     protocol = {"name": LOCKBOX, "release": plan.release, **walk.model_dump(by_alias=True)}
-    runs = [(arm, ledger.trade(arm.label, ledger.decide(arm))) for arm in agents]
+    runs, failed = [], []
+    for arm in agents:
+        try:
+            runs.append((arm, ledger.trade(arm.label, ledger.decide(arm))))
+        except AgentError as error:
+            failed.append(FailedArm(arm.label, placed(error, "lockbox")))
     setting.registry.register([_outcome(arm, run, box.market, protocol, plan) for arm, run in runs])
-    return opening
+    return opening, failed
 
 
 def _lockbox_facts(box: Lockbox, plan: ForwardPlan) -> dict[str, Any]:

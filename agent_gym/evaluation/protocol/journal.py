@@ -22,11 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from agent_gym.core.clock import Clock, SystemClock
-from agent_gym.core.errors import StoreError
+from agent_gym.core.errors import ConfigError, StoreError
 from agent_gym.core.files import write_json
 
 SCHEMA_VERSION = 1
 FIRST = "0" * 32  # what the first record has before it
+BEGIN = b'{"at_ns":'  # of every line; keys are sorted
+LONGEST_LINE = 1 << 26  # bytes that are read to see whether a file is ours
 LOCK_WAIT_S, LOCK_LOOK_S = 30.0, 0.05
 _NOT_OURS = "Restore the file from a copy; its numbers cannot be trusted as it is"
 
@@ -64,7 +66,11 @@ class Journal:
         self._head = path.with_name(path.name + ".head")
 
     def records(self) -> list[Record]:
-        """Return all records, oldest first; a broken chain is a StoreError that names the line."""
+        """Return all records, oldest first; a broken chain is a StoreError that names the line.
+
+        A file that never was a journal is a ConfigError.
+        """
+        self._check_ours()
         # The count is read first: a writer who comes in between only makes the file longer.
         head = self._read_head()
         records = []
@@ -85,6 +91,7 @@ class Journal:
     @contextmanager
     def writing(self) -> Iterator[Pen]:
         """Hold the lock and yield the records with a way to add to them."""
+        self._check_ours()  # before the lock, which would be left beside a stranger's file
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             beside = self.path.with_name(self.path.name + ".lock")
@@ -115,6 +122,15 @@ class Journal:
             ) from error
         write_json(self._head, {"records": record.index + 1, "hash": record.hash})
 
+    def warnings(self) -> list[str]:
+        """Return what is odd but not wrong: without the count a shortened file goes unnoticed."""
+        if self._head.exists() or not self._lines():
+            return []
+        return [
+            f"{self._head} is missing, so nobody can tell whether records were cut off the end "
+            f"of {self.path.name}"
+        ]
+
     def now_ns(self) -> int:
         """Return the time for a new record."""
         return self._clock.now_ns()
@@ -136,6 +152,33 @@ class Journal:
             else:
                 return
 
+    def _check_ours(self) -> None:
+        """Raise ConfigError if the file begins with something else than a record.
+
+        Where a count lies beside it, it was a journal once: then it is a broken one.
+        """
+        if self._head.exists() or not self.path.exists():
+            return
+        try:
+            with self.path.open("rb") as file:
+                first = file.readline(LONGEST_LINE)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        # A first line without an end may be ours, cut off by a crash. The next writer removes it,
+        # so it must be ours beyond doubt.
+        cut_off = first.startswith(BEGIN) or BEGIN.startswith(first)
+        if not (_is_record(first) if first.endswith(b"\n") else cut_off):
+            raise ConfigError(
+                "this is not a registry",
+                where=str(self.path),
+                found="a first line that is no record",
+                expected="a file that agent-gym wrote, or one that is not there yet",
+                remedy="Choose another --registry",
+            )
+
+    def _unreadable(self, error: OSError) -> StoreError:
+        return StoreError("cannot read here", where=str(self.path), found=error.strerror)
+
     def _whole_bytes(self) -> int:
         """Return the length of all lines that were written to their end."""
         return self.path.read_bytes().rfind(b"\n") + 1
@@ -146,7 +189,7 @@ class Journal:
         try:
             return self.path.read_bytes().split(b"\n")[:-1]
         except OSError as error:
-            raise StoreError("cannot read here", where=str(self.path), found=error) from error
+            raise self._unreadable(error) from error
 
     def _parse(self, text: bytes, number: int) -> Record:
         try:
@@ -201,6 +244,14 @@ class Pen:
         self._journal.append(record)
         self.records.append(record)
         return record
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(fields, dict) and fields.keys() >= {"schema_version", *Record.__slots__}
 
 
 def seal(previous: str, index: int, kind: str, at_ns: int, body: dict[str, Any]) -> str:

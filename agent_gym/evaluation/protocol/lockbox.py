@@ -43,7 +43,7 @@ class Opening:
         """Return the record as plain values."""
         return asdict(self) | {
             "agents": list(self.agents),
-            "market": self.market.model_dump(mode="json"),
+            "market": self.market.as_dict(),
         }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_gym.core.manifest import Manifest
+from agent_gym.evaluation.protocol.failures import FailedArm
 from agent_gym.evaluation.protocol.lockbox import Opening
 from agent_gym.evaluation.protocol.nulls import Gate
 from agent_gym.evaluation.protocol.standing import Standing
@@ -91,6 +92,7 @@ class Evaluation:
         lockbox: What is held out, how often it was opened and looked at.
         opening: The record, if it was opened now.
         spa: Hansen's p-values: might the best of all agents be no better than this baseline?
+        failed: Agents that could not be judged, such as those that decided with later bars.
     """
 
     protocol: dict[str, Any]
@@ -102,6 +104,7 @@ class Evaluation:
     lockbox: dict[str, Any] | None = None
     opening: Opening | None = None
     spa: Mapping[str, dict[str, float]] = field(default_factory=dict)
+    failed: tuple[FailedArm, ...] = ()
 
     @property
     def agents(self) -> list[ArmReport]:
@@ -110,8 +113,8 @@ class Evaluation:
 
     @property
     def passed(self) -> bool:
-        """Say whether the agents passed every gate; true where there is none."""
-        return all(gate.passed for arm in self.agents for gate in arm.gates)
+        """Say whether no agent failed and all passed every gate; true where there is none."""
+        return not self.failed and all(gate.passed for arm in self.agents for gate in arm.gates)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the evaluation as plain values."""
@@ -121,6 +124,7 @@ class Evaluation:
             "market": self.market,
             "unit": self.unit,
             "arms": [arm.as_dict() for arm in self.arms],
+            "failed": [each.as_dict() for each in self.failed],
             "gates_passed": self.passed,
             "attainable": self.attainable,
             "lockbox": self.lockbox,

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import override
 
-from agent_gym.core.errors import ConfigError
+from agent_gym.core.errors import AgentError, ConfigError
 from agent_gym.core.registry import Ref, make
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import Learner
@@ -16,6 +16,7 @@ from agent_gym.evaluation.baselines import Arm
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.oracle import optimal_targets
 from agent_gym.evaluation.protocol.account import Ledger
+from agent_gym.evaluation.protocol.failures import failed_row, placed
 from agent_gym.evaluation.protocol.permutation import random_timing
 from agent_gym.evaluation.protocol.pnl import BP, Unit, bar_pnl, trial_returns
 from agent_gym.evaluation.protocol.splits import WalkForward
@@ -52,7 +53,11 @@ class SeedJob(Job):
         for arm in (*self.arms, *self.members):
             if arm.label in rows:  # an agent that is also one of a grid
                 continue
-            decided = ledger.decide(arm)
+            try:
+                decided = ledger.decide(arm)
+            except AgentError as error:
+                rows[arm.label] = failed_row(placed(error, f"seed {self.seed}"))
+                continue
             rows[arm.label] = _figures(ledger.trade(arm.label, decided))
             rows[arm.label]["learns"] = isinstance(make("agent", arm.refs[0]), Learner)
             if not arm.baseline:
@@ -71,7 +76,6 @@ class SeedJob(Job):
             "last_ns": int(tested.ts[-1]),
             "bars": len(tested) - 1,
             "market_bp": float(BP * np.mean(np.diff(tested.close) / tested.close[:-1])),
-            "per_year": rows[self.arms[0].label]["per_year"],
             "arms": rows,
             "optimum": None if drawn is None else _figures(self.optimum(ledger, drawn)),
         }

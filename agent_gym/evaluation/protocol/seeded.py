@@ -21,6 +21,7 @@ from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.baselines import Arm, label_of
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.oracle import attainable
+from agent_gym.evaluation.protocol.failures import FailedArm, failure_of, without_failed
 from agent_gym.evaluation.protocol.nulls import Gate, NullRuns, gate_a, gate_b, lucky_seeds
 from agent_gym.evaluation.protocol.permutation import DRAWS, RandomTiming
 from agent_gym.evaluation.protocol.report import ArmReport, Evaluation
@@ -58,7 +59,10 @@ def evaluate_seeded(arms: Sequence[Arm], plan: SeededPlan, setting: Setting) -> 
     """Draw the market for each seed, trade every arm, register the trials and judge the agents."""
     numbers = tuple(range(plan.first_seed, plan.first_seed + plan.seeds))
     jobs = [_job(arms, plan, seed) for seed in numbers]
-    rows = setting.work(jobs)
+    setting.registry.check()
+    rows = setting.work(jobs, [f"seed {seed}" for seed in numbers])
+    asked, failed = arms, _failed(arms, rows)
+    arms = without_failed(asked, failed)
     protocol = {"name": NAME, **plan.model_dump(mode="json", exclude={"config", "market"})}
     market = _stretch(plan, rows)
     outcomes = [
@@ -71,24 +75,25 @@ def evaluate_seeded(arms: Sequence[Arm], plan: SeededPlan, setting: Setting) -> 
         for arm, trial in zip(arms, entries, strict=True)
     ]
     config = {
-        "arms": {arm.label: named(arm) for arm in arms},
+        "arms": {arm.label: named(arm) for arm in asked},
         "backtest": plan.config.model_dump(mode="json"),
         "market": plan.market.model_dump(mode="json"),
         "protocol": protocol,
     }
     return Evaluation(
         protocol=protocol,
-        market=market.model_dump(mode="json") | {"bars": rows[0]["bars"]},
+        market=market.as_dict() | {"bars": rows[0]["bars"]},
         unit=UNIT,
         arms=reports,
         manifest=describe(
             argv=list(setting.command),
             config=config,
-            data=market.model_dump(mode="json"),
+            data=market.as_dict(),
             seeds=numbers,
             commit=setting.commit,
         ),
         attainable=_attainable(plan, rows),
+        failed=tuple(failed),
     )
 
 
@@ -105,6 +110,17 @@ def _job(arms: Sequence[Arm], plan: SeededPlan, seed: int) -> SeedJob:
         cost_bp=plan.cost_bp,
         draws=plan.draws,
     )
+
+
+def _failed(arms: Sequence[Arm], rows: Sequence[dict[str, Any]]) -> list[FailedArm]:
+    """Return the arms that failed on some seed, with the first error of each."""
+    found = {}
+    for arm in arms:
+        for row in rows:
+            error = failure_of(row["arms"][arm.label])
+            if error is not None and arm.label not in found:
+                found[arm.label] = FailedArm(arm.label, error)
+    return list(found.values())
 
 
 def _stretch(plan: SeededPlan, rows: Sequence[dict[str, Any]]) -> Stretch:
@@ -127,7 +143,12 @@ def _outcome(
     numbers: tuple[int, ...],
 ) -> Outcome:
     """Return the trial of an arm: the returns of all seeds, one after the other."""
-    returns = np.concatenate([row["arms"][arm.label]["returns"] for row in rows])
+    own = [row["arms"][arm.label] for row in rows]
+    for each in own:  # a configuration of a grid that training could choose from
+        error = failure_of(each)
+        if error is not None:
+            raise error
+    returns = np.concatenate([each["returns"] for each in own])
     trial = TrialPlan(
         agent=named(arm),
         label=arm.label,
@@ -136,7 +157,7 @@ def _outcome(
         costs=plan.config.model_dump(mode="json"),
         seeds=numbers,
     )
-    return Outcome(trial, returns, rows[0]["per_year"])
+    return Outcome(trial, returns, own[0]["per_year"])
 
 
 def _report(
@@ -251,7 +272,9 @@ def with_first_path(
     ledger = job.ledger(bars)
     reports = [
         replace(report, run=ledger.trade(arm.label, ledger.decide(arm)))
-        for arm, report in zip(arms, evaluation.arms, strict=True)
+        for report in evaluation.arms
+        for arm in arms
+        if arm.label == report.label
     ]
     truth = None
     if drawn is not None:

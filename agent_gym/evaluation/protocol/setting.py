@@ -6,16 +6,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from agent_gym.core.errors import AgentError
+from agent_gym.core.errors import (
+    AgentError,
+    AgentGymError,
+    ConfigError,
+    DataError,
+    StoreError,
+    VenueError,
+)
 from agent_gym.core.registry import Ref, configure, entry
 from agent_gym.evaluation.baselines import Arm
-from agent_gym.evaluation.protocol.trials import Stretch, TrialRegistry
+from agent_gym.evaluation.protocol.trials import Stretch, TrialRegistry, day_marks
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
 from agent_gym.rollouts.executor import LocalExecutor
 from agent_gym.rollouts.jobs import Job
 
 Done: TypeAlias = Callable[[int, int], None]
+KINDS = {kind.__name__: kind for kind in (ConfigError, DataError, StoreError, VenueError)}
 GRID = "best on train of"
 
 
@@ -39,8 +47,11 @@ class Setting:
     imports: tuple[str, ...] = ()
     done: Done | None = None
 
-    def work(self, jobs: Sequence[Job]) -> list[dict[str, Any]]:
-        """Do all jobs, here or in other processes, and return their rows in order."""
+    def work(self, jobs: Sequence[Job], places: Sequence[str]) -> list[dict[str, Any]]:
+        """Do all jobs, here or in other processes, and return their rows in order.
+
+        A job that gives no row is an error that says its place: an agent, a seed.
+        """
         if self.jobs == 1:
             rows = []
             for number, job in enumerate(jobs, start=1):
@@ -51,9 +62,9 @@ class Setting:
         batch = executor.run(jobs, lambda done, total, _row: self._tell(done, total))
         if batch.status == "partial":
             raise KeyboardInterrupt
-        for row in batch.rows:
+        for row, place in zip(batch.rows, places, strict=True):
             if row.get("status") != "ok":
-                raise _failure(row)
+                raise _failure(row, place)
         return batch.rows
 
     def _tell(self, done: int, total: int) -> None:
@@ -61,11 +72,14 @@ class Setting:
             self.done(done, total)
 
 
-def _failure(row: dict[str, Any]) -> AgentError:
+def _failure(row: dict[str, Any], place: str) -> AgentGymError:
+    """Return the error of the other process, of the same kind, so that the exit code is too."""
     failed = row.get("error") or {}
-    return AgentError(
+    kind = KINDS.get(str(failed.get("error")), AgentError)
+    where = failed.get("where")
+    return kind(
         str(failed.get("what", "a piece of the evaluation was not done")),
-        where=failed.get("where"),
+        where=place if where is None else f"{place}, {where}",
         found=failed.get("found", row.get("status")),
         expected=failed.get("expected"),
         remedy=failed.get("remedy"),
@@ -99,7 +113,8 @@ def members(arms: Sequence[Arm]) -> list[Arm]:
 def stretch(bars: Bars, first: int, stop: int) -> Stretch:
     """Return the stretch of a market that rows ``first`` up to ``stop`` are.
 
-    A real market is the same one however the file is cut; every synthetic series is its own.
+    A real market is the same one however the file is cut; every synthetic series is its own. The
+    name is only what people read: that two files are one market is seen by the closes, too.
     """
     instrument, provenance = bars.instrument, bars.provenance
     name = f"{instrument.exchange}:{instrument.symbol}"
@@ -107,11 +122,13 @@ def stretch(bars: Bars, first: int, stop: int) -> Stretch:
         name = f"{provenance.origin}:{bars.fingerprint}"
     elif instrument.symbol == UNKNOWN_INSTRUMENT.symbol:
         name = provenance.origin or bars.fingerprint
+    first_ns, last_ns = int(bars.ts[first]), int(bars.ts[stop - 1])
     return Stretch(
         name=name,
         kind=instrument.kind,
         period_ns=bars.period_ns,
         fingerprint=bars.fingerprint,
-        first_ns=int(bars.ts[first]),
-        last_ns=int(bars.ts[stop - 1]),
+        first_ns=first_ns,
+        last_ns=last_ns,
+        days=day_marks(bars.ts, bars.close, first_ns, last_ns),
     )

@@ -70,7 +70,7 @@ def _others(evaluation: Evaluation) -> list[str]:
         f"{arm.label}: {arm.verdict.word} ({arm.verdict.why})."
         for arm in evaluation.agents[1:]
         if arm.verdict is not None
-    ]
+    ] + [f"{each.label}: failed ({each.words()})." for each in evaluation.failed]
 
 
 def _held_out(evaluation: Evaluation) -> list[str]:

@@ -8,6 +8,7 @@ nowhere else: without an entry there is no figure. The same trial again is the s
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -17,9 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from pydantic import Field
 
-from agent_gym.core.clock import Clock
+from agent_gym.core.clock import DAY_NS, Clock
 from agent_gym.core.errors import StoreError
 from agent_gym.core.files import atomic_path
 from agent_gym.core.manifest import fingerprint
@@ -29,6 +31,9 @@ from agent_gym.evaluation.protocol.journal import Journal, Record
 
 TRIAL = "trial"
 RETURN = "return"
+MARK, NO_BARS = 3, "..."  # letters of base64 a day
+LEAST_SHARE = 10  # more than one day in so many must be the same; by chance one in 262,144 is
+_DAYS = {"days"}  # follow from the fingerprint, so nothing is told apart by them
 _UNREADABLE = (pa.ArrowException, OSError, KeyError)
 
 
@@ -41,14 +46,55 @@ class Stretch(Config):
     fingerprint: str = Field(description="hash of every byte of the bars")
     first_ns: int = Field(description="open time of the first tested bar")
     last_ns: int = Field(description="open time of the last tested bar")
+    days: str = Field(default="", description="a mark of the closes of each day, see day_marks")
 
     def meets(self, other: Stretch) -> bool:
         """Say whether two stretches have tested time of one market in common.
 
-        Cutting a series a little differently makes another file, but not another market.
+        Cutting a series a little differently makes another file, but not another market; neither
+        does another file name or another symbol, if the days that both hold have the same closes.
         """
-        same = (self.name, self.kind, self.period_ns) == (other.name, other.kind, other.period_ns)
-        return same and self.first_ns <= other.last_ns and other.first_ns <= self.last_ns
+        if self.first_ns > other.last_ns or other.first_ns > self.last_ns:
+            return False
+        place = (self.name, self.kind, self.period_ns)
+        if place == (other.name, other.kind, other.period_ns):
+            return True
+        return self.fingerprint == other.fingerprint or self._same_days(other)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the stretch as people read it, without the marks of its days."""
+        return self.model_dump(mode="json", exclude={"days"})
+
+    def _same_days(self, other: Stretch) -> bool:
+        """Say whether more days are the same than chance would have it.
+
+        The days at both ends of a file may be cut, so not all of them need to be.
+        """
+        own, others = self._marks(), other._marks()
+        shared = own.keys() & others.keys()
+        equal = sum(own[day] == others[day] for day in shared)
+        return equal > len(shared) // LEAST_SHARE
+
+    def _marks(self) -> dict[int, str]:
+        first, days = self.first_ns // DAY_NS, len(self.days) // MARK
+        marks = {first + n: self.days[n * MARK : (n + 1) * MARK] for n in range(days)}
+        return {day: mark for day, mark in marks.items() if mark != NO_BARS}
+
+
+def day_marks(ts: NDArray[np.int64], close: FloatArray, first_ns: int, last_ns: int) -> str:
+    """Return three letters for each day (UTC) from one time to another: a hash of its closes.
+
+    All given rows of a day count, so that two stretches of one series agree on the days that both
+    reach into.
+    """
+    day = ts // DAY_NS
+    marks = []
+    for number in range(first_ns // DAY_NS, last_ns // DAY_NS + 1):
+        low, high = np.searchsorted(day, (number, number + 1))
+        said = ts[low:high].tobytes() + close[low:high].tobytes()
+        letters = urlsafe_b64encode(blake2b(said, digest_size=3).digest()).decode()[:MARK]
+        marks.append(letters if high > low else NO_BARS)
+    return "".join(marks)
 
 
 class TrialPlan(Config):
@@ -64,7 +110,7 @@ class TrialPlan(Config):
     @property
     def bench(self) -> str:
         """Return the hash of everything but the agent: trials of one bench can be compared."""
-        said = self.model_dump(mode="json", exclude={"agent", "label"})
+        said = self.model_dump(mode="json", exclude={"agent": True, "label": True, "market": _DAYS})
         return fingerprint(said)
 
 
@@ -86,7 +132,7 @@ class Trial:
             "id": self.id,
             "label": self.plan.label,
             "agent": self.plan.agent,
-            "market": self.plan.market.model_dump(mode="json"),
+            "market": self.plan.market.as_dict(),
             "protocol": self.plan.protocol,
             "costs": self.plan.costs,
             "seeds": list(self.plan.seeds),
@@ -124,6 +170,7 @@ class TrialRegistry:
 
         The same plan with another series is another trial: the code behind it has changed.
         """
+        self.check()
         for outcome in outcomes:
             self._write_series(outcome.returns)
         found = []
@@ -135,6 +182,14 @@ class TrialRegistry:
                     known[body["id"]] = _trial(pen.add(TRIAL, body))
                 found.append(known[body["id"]])
         return found
+
+    def check(self) -> list[str]:
+        """Read the whole record before any work begins, and return what is odd about it.
+
+        Nothing is written. A file that is no registry is a ConfigError, a broken one a StoreError.
+        """
+        self.journal.records()
+        return self.journal.warnings()
 
     def trials(self) -> list[Trial]:
         """Return all trials, oldest first."""
@@ -172,7 +227,12 @@ class TrialRegistry:
             if trial.n != self.returns(trial).size:
                 raise self._lost(trial, "another number of returns than was registered")
         head = records[-1].hash if records else None
-        return {"records": len(records), "trials": len(trials), "head": head}
+        return {
+            "records": len(records),
+            "trials": len(trials),
+            "head": head,
+            "warnings": self.journal.warnings(),
+        }
 
     def _write_series(self, returns: FloatArray) -> None:
         if not (returns.ndim == 1 and np.isfinite(returns).all()):
@@ -200,7 +260,7 @@ def series_hash(returns: FloatArray) -> str:
 
 def _body(outcome: Outcome) -> dict[str, Any]:
     plan, series = outcome.plan.model_dump(mode="json"), series_hash(outcome.returns)
-    told = {name: value for name, value in plan.items() if name != "label"}
+    told = outcome.plan.model_dump(mode="json", exclude={"label": True, "market": _DAYS})
     return {
         "id": fingerprint({"plan": told, "series": series}),
         "plan": plan,

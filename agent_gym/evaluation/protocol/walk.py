@@ -29,6 +29,7 @@ from agent_gym.core.types import (
 )
 from agent_gym.evaluation.backtest import columns_for
 from agent_gym.evaluation.config import BacktestConfig
+from agent_gym.evaluation.protocol.failures import placed
 from agent_gym.evaluation.protocol.splits import Fold
 from agent_gym.evaluation.stepwise import TRADER
 from agent_gym.markets.bars import Bars
@@ -169,7 +170,10 @@ class Walk:
             spec = self.config.bounds(self.bars.instrument)
             seeds = Seeds(self.seed).child("fit", number)
             period = Nanos(self.bars.period_ns)
-            learner.fit(EpisodeStart(TRADER, tuple(seen), spec, seeds, period), seen)
+            try:
+                learner.fit(EpisodeStart(TRADER, tuple(seen), spec, seeds, period), seen)
+            except AgentError as error:
+                raise placed(error, f"fold {number + 1} of {len(self.folds)}") from error
             first = fold.test.start - 1
             legs.append(Leg(agent, first, fold.test.stop - 1, max(0, first - MEMORY_BARS)))
         return self._to_the_end(legs)

@@ -93,7 +93,7 @@ def test_copies_of_one_idea_count_once_among_those_apart(registry):
 
 def test_trials_on_another_market_or_another_time_do_not_count(registry):
     (own,) = entered(registry, outcome("a", 0.002))
-    other = MARKET.model_copy(update={"name": "ETH/USDT"})
+    other = MARKET.model_copy(update={"name": "ETH/USDT", "fingerprint": "e"})
     later = MARKET.model_copy(update={"first_ns": 300, "last_ns": 400})
     entered(registry, outcome("b", 0.0, market=other), outcome("c", 0.0, market=later))
     assert Standings(registry).of(own).trials == 1
