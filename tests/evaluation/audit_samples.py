@@ -79,6 +79,30 @@ class Peeker(Follower):
         return (np.append(close[1:], close[-1]) > close).astype(float)
 
 
+class SparsePeeker(Follower):
+    """Knows the next bar, and acts on it only if it moves much."""
+
+    ahead = True
+
+    def targets(self, start, columns):
+        moves = columns["close"][1:] / columns["close"][:-1] - 1.0
+        moves = np.append(moves, 0.0) if self.ahead else np.append(0.0, moves)
+        return self.chosen(moves)
+
+    def target(self, closes):
+        return float(self.chosen(closes[-1] / closes[-2] - 1.0)) if len(closes) > 1 else 0.0
+
+    def chosen(self, moves):
+        size = np.abs(moves)
+        return np.where((size > 0.0132) & (size < 0.2), np.sign(moves), 0.0)
+
+
+class SparseFollower(SparsePeeker):
+    """Healthy: the same of the last bar."""
+
+    ahead = False
+
+
 class TwoMinds(Follower):
     """Decides causally, but otherwise in a series than step by step."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as calendar
 import os
+import time
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -16,10 +19,12 @@ from agent_gym.evaluation.audit.changed_bars import lesson, other_future, turned
 from agent_gym.evaluation.audit.elsewhere import away_game, hashes
 from agent_gym.evaluation.audit.finding import CheckReport, Finding, fine, note, unchecked
 from agent_gym.evaluation.audit.generators import global_generators
+from agent_gym.evaluation.audit.shifted_clock import shifted_clock
 from agent_gym.evaluation.audit.stream import WithColumn, record
 from agent_gym.markets.quality import check_bars
 from agent_gym.markets.source import open_market
 from agent_gym.rollouts.executor import LocalExecutor
+from tests.evaluation import audit_clocks as clocks
 from tests.evaluation import audit_learners as learners
 from tests.evaluation import audit_networks as nets
 from tests.evaluation import audit_samples as samples
@@ -221,6 +226,58 @@ def test_a_planted_column_reaches_the_agent():
     stream = record(world, samples.Follower(), 0)
     assert stream.start.feature_names[-1] == "planted"
     assert stream.column("planted").tolist() == list(map(float, range(len(BARS))))
+
+
+def test_an_agent_that_reads_nothing_gets_a_note():
+    blind, deaf = (
+        audit(subject_of(agent), ["features"]).findings("note")[-1].what
+        for agent in (clocks.ClockWatcher, clocks.Deaf)
+    )
+    assert blind.startswith("It depends on nothing that it was shown")
+    assert deaf == "Its decisions do not depend on what it asks for (close)."
+
+
+@pytest.mark.parametrize("agent", [clocks.SessionTrader, samples.VolumeReader, samples.Follower])
+def test_an_agent_that_reads_something_gets_none(agent):
+    report = audit(subject_of(agent), ["features"])
+    assert not any("depends on nothing" in f.what for f in report.findings("note"))
+
+
+@pytest.mark.parametrize("name", ["rules/flat", "rules/buy-hold", "rules/random"])
+def test_a_rule_that_asks_for_nothing_gets_none(name):
+    report = audit(Subject.named(Ref(use=name), BARS), ["features"])
+    assert not any("depends on nothing" in f.what for f in report.findings("note"))
+
+
+def test_the_clock_is_shifted_counted_and_put_back():
+    real = datetime, date, calendar, clocks.now_s
+    began = datetime.now(UTC)  # noqa: TID251 (the clock that is shifted)
+    with shifted_clock(5 * 86_400) as clock:
+        told = (
+            datetime.now(UTC),  # noqa: TID251
+            calendar.datetime.now(UTC),  # noqa: TID251
+            date.today(),  # noqa: DTZ011
+            clocks.now_s(),
+        )
+        words = time.strftime("%Y-%m-%d", time.gmtime())
+        assert isinstance(began, datetime)
+        assert isinstance(datetime(2026, 1, 1, tzinfo=UTC), date)
+        assert type(datetime(2026, 1, 1, tzinfo=UTC)) is type(began)
+        assert not isinstance(date(2026, 1, 1), datetime)
+    assert clock.readings == 5
+    for moment in told[:2]:
+        assert 5.0 <= (moment - began).total_seconds() / 86_400 < 5.01
+    assert told[2] >= began.date() + timedelta(days=4)
+    assert abs(told[3] - told[0].timestamp()) < 60.0
+    assert words >= str(told[1].date())
+    assert (datetime, date, calendar, clocks.now_s) == real
+    assert (datetime.now(UTC) - began).total_seconds() < 86_400.0  # noqa: TID251
+
+
+def test_a_clock_may_leap_at_every_reading():
+    with shifted_clock(0, 3_600):
+        first, second = clocks.now_s(), clocks.now_s()
+    assert 3_600.0 <= second - first < 3_660.0
 
 
 def test_global_generators_are_put_back():

@@ -10,14 +10,17 @@ import pytest
 
 from agent_gym.core.registry import Ref
 from agent_gym.evaluation.audit import audit
+from tests.evaluation import audit_clocks as clocks
 from tests.evaluation import audit_learners as learners
 from tests.evaluation import audit_networks as nets
 from tests.evaluation import audit_samples as samples
 from tests.evaluation import audit_worlds as worlds
 from tests.evaluation.audit_samples import BARS, subject_of
+from tests.samples import random_bars
 
 HERE, ELSEWHERE = "determinism here", "determinism elsewhere"
 LESSONS = 6
+QUIET = random_bars(360, 5, kind="spot", sigma=0.002)  # no bar in which the leak would act
 SPECIAL = {
     HERE: Ref(use="determinism", params={"processes": 0}),
     ELSEWHERE: Ref(use="determinism", params={"processes": 1, "episodes": 1}),
@@ -76,6 +79,20 @@ PLANTED = {
     "series one bar off": (
         subject_of(samples.Peeker),
         subject_of(samples.Follower),
+        "look-ahead",
+        "error",
+        "looks ahead",
+    ),
+    "sparse look-ahead": (
+        subject_of(samples.SparsePeeker),
+        subject_of(samples.SparseFollower),
+        "look-ahead",
+        "error",
+        "looks ahead",
+    ),
+    "sparse look-ahead in a quiet market": (
+        subject_of(samples.SparsePeeker, bars=QUIET),
+        subject_of(samples.SparseFollower, bars=QUIET),
         "look-ahead",
         "error",
         "looks ahead",
@@ -254,6 +271,34 @@ PLANTED = {
         HERE,
         "error",
         "Two runs with the same seed",
+    ),
+    "the hour of the machine": (
+        subject_of(clocks.ClockWatcher),
+        subject_of(clocks.TimesItself),
+        HERE,
+        "error",
+        "depend on the clock of the machine",
+    ),
+    "the weekday of the machine": (
+        subject_of(clocks.CalendarReader),
+        subject_of(clocks.SessionTrader),
+        HERE,
+        "error",
+        "depend on the clock of the machine",
+    ),
+    "one hour of the day": (
+        subject_of(clocks.NightWorker),
+        subject_of(clocks.TimesItself),
+        HERE,
+        "error",
+        "depend on the clock of the machine",
+    ),
+    "the hour of the import": (
+        subject_of(clocks.BornLate),
+        subject_of(clocks.TimesItself),
+        ELSEWHERE,
+        "error",
+        "Another process whose clock is ahead",
     ),
     "order of a set": (
         subject_of(samples.HashOrder),

@@ -116,14 +116,34 @@ def test_targets_are_zero_until_the_agent_is_ready():
     assert result.target[39:].any()
 
 
+def sparse_leak(close, *, ahead=True):
+    """Knows the next bar, and acts on it only if it moves much."""
+    moves = close[1:] / close[:-1] - 1.0
+    moves = np.append(moves, 0.0) if ahead else np.append(0.0, moves)
+    return np.where((np.abs(moves) > 0.0132) & (np.abs(moves) < 0.2), np.sign(moves), 0.0)
+
+
+@pytest.mark.parametrize("n_bars", [2, 3, 400, 3000])
+def test_the_same_rule_on_the_last_bar_is_left_alone(n_bars):
+    result = run(random_bars(n_bars), Whole(lambda close: sparse_leak(close, ahead=False)))
+    assert result.target.any() == (n_bars >= 400)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_sparse_leak_is_caught_in_a_long_series(seed):
+    with pytest.raises(AgentError, match="come after it"):
+        run(random_bars(20_000, seed, sigma=0.005), Whole(sparse_leak))
+
+
 @pytest.mark.parametrize(
     "cheat",
     [
         lambda close: np.append(np.sign(np.diff(close)), 0.0),
         lambda close: np.where(close < close.mean(), 1.0, 0.0),
         lambda close: np.where(close < close[-1], 1.0, 0.0),
+        sparse_leak,
     ],
-    ids=["next bar", "mean of all", "last bar"],
+    ids=["next bar", "mean of all", "last bar", "sparse"],
 )
 def test_an_agent_that_looks_ahead_is_caught(cheat):
     with pytest.raises(AgentError, match="come after it"):

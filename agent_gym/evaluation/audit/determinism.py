@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import cycle, zip_longest
+from typing import Any
 
 from pydantic import Field
 
+from agent_gym.core.clock import DAY_NS, HOUR_NS, SECOND_NS
 from agent_gym.core.registry import Config, register
 from agent_gym.core.types import Decision, Inspectable, Learner
 from agent_gym.evaluation.audit.changed_bars import turned_round
 from agent_gym.evaluation.audit.elsewhere import HASH_SEED, hashes, play_away
 from agent_gym.evaluation.audit.finding import Finding, error, fine, unchecked
 from agent_gym.evaluation.audit.generators import global_generators
+from agent_gym.evaluation.audit.shifted_clock import shifted_clock
 from agent_gym.evaluation.audit.stream import Stream, differing, replay, walk
 from agent_gym.evaluation.audit.subject import Subject
 
 DRAW_FROM_SEEDS = "Draw from start.seeds in reset(), never from a generator that all share"
+DECIDE_BY_TS = "Decide by the time of the observation (obs.ts), never by the machine's clock"
+HOUR_S, DAY_S = HOUR_NS // SECOND_NS, DAY_NS // SECOND_NS
+CLOCKS = (  # seconds ahead, and seconds gained at every reading: all hours, weekdays and months
+    *((hours * HOUR_S, 0) for hours in (1, 8, 16)),
+    *((days * DAY_S, 0) for days in (1, 3, 45, 200, 400)),
+    (0, HOUR_S + 61),
+    (0, DAY_S + HOUR_S + 61),
+)
+AWAY_SHIFTS_S = (DAY_S + HOUR_S, 200 * DAY_S + 7 * HOUR_S)
 
 
 class DeterminismConfig(Config):
@@ -29,7 +41,7 @@ class DeterminismConfig(Config):
 
 @register("check", "determinism", DeterminismConfig)
 class Determinism:
-    """Plays again: with other generators, after a reset, side by side, in other processes."""
+    """Plays again: with other generators and clocks, after a reset, side by side, elsewhere."""
 
     looks_for = "decisions that depend on more than the seed and what is seen"
     wants_agent = True
@@ -43,6 +55,10 @@ class Determinism:
         yield from first
         if any(finding.severity == "error" for finding in first):
             return
+        timed = list(_at_other_times(subject))
+        yield from timed
+        if any(finding.severity == "error" for finding in timed):
+            return
         yield from _after_reset(subject)
         yield from _side_by_side(subject)
         yield from self._elsewhere(subject)
@@ -52,8 +68,10 @@ class Determinism:
         own = os.environ.get(HASH_SEED, "")
         others = [n for n in range(1, self._config.processes + 2) if str(n) != own]
         here: list[str] = []
-        for hash_seed in others[: self._config.processes]:
-            row = play_away(subject, seeds[::-1], hash_seed)
+        for hash_seed, shift_s in zip(
+            others[: self._config.processes], cycle(AWAY_SHIFTS_S), strict=False
+        ):
+            row = play_away(subject, seeds[::-1], hash_seed, shift_s)
             if row is None:
                 yield unchecked(
                     "Other processes were not asked: they could not find the agent, its config or "
@@ -67,25 +85,77 @@ class Determinism:
                     "Make it from its config alone, without anything that this process has set up",
                 )
                 return
-            changed = sum(a != b for a, b in zip(here, row["hashes"][::-1], strict=True))
-            if changed:
-                yield error(
-                    "Another process with another hash seed, playing the same seeds in another "
-                    "order, decides differently.",
-                    "Sort what comes out of a set before using its order, do not decide by hash(), "
-                    "and keep nothing between episodes",
-                    episodes_that_differ=changed,
-                    of=len(seeds),
-                    hash_seed=hash_seed,
-                )
+            if _changed(here, row):
+                on_time = play_away(subject, seeds[::-1], hash_seed)
+                yield _blamed(here, row, on_time, hash_seed, shift_s)
                 return
         if here:
             yield fine(
-                "Other processes, with other hash seeds and the episodes in another order, decide "
-                "the same.",
+                "Other processes, with other hash seeds, at another time and with the episodes in "
+                "another order, decide the same.",
                 processes=self._config.processes,
                 episodes=len(seeds),
             )
+
+
+def _changed(here: Sequence[str], row: dict[str, Any]) -> int:
+    return sum(a != b for a, b in zip(here, row["hashes"][::-1], strict=True))
+
+
+def _blamed(
+    here: Sequence[str],
+    row: dict[str, Any],
+    on_time: dict[str, Any] | None,
+    hash_seed: int,
+    shift_s: int,
+) -> Finding:
+    """Return whose doing it is that another process differs: the clock's, if without it none do."""
+    figures = {"episodes_that_differ": _changed(here, row), "of": len(here), "hash_seed": hash_seed}
+    if on_time is not None and on_time["status"] == "ok" and not _changed(here, on_time):
+        return error(
+            "Another process whose clock is ahead decides differently: decisions depend on the "
+            "clock of the machine, perhaps read when the module was imported.",
+            DECIDE_BY_TS,
+            hours_ahead=shift_s // HOUR_S,
+            **figures,
+        )
+    return error(
+        "Another process with another hash seed, playing the same seeds in another order, decides "
+        "differently.",
+        "Sort what comes out of a set before using its order, do not decide by hash(), and keep "
+        "nothing between episodes",
+        **figures,
+    )
+
+
+def _at_other_times(subject: Subject) -> Iterator[Finding]:
+    """Give the same episode at other times of the day and of the year."""
+    stream = subject.stream
+    with shifted_clock() as clock:
+        base = replay(subject.ready(), stream)
+    if not clock.readings:
+        yield fine("It does not look at the clock of the machine.", decisions=len(base))
+        return
+    for shift_s, leap_s in CLOCKS:
+        with shifted_clock(shift_s, leap_s):
+            changed = differing(base, replay(subject.ready(), stream))
+        if changed:
+            yield error(
+                "Decisions depend on the clock of the machine: at another time it decides "
+                "differently on the same observations.",
+                DECIDE_BY_TS,
+                different=len(changed),
+                of=len(base),
+                first_at=changed[0],
+                hours_ahead=shift_s / HOUR_S,
+                hours_gained_each_reading=leap_s / HOUR_S,
+            )
+            return
+    yield fine(
+        "The clock of the machine is read, but changes no decision.",
+        readings=clock.readings,
+        clocks=len(CLOCKS),
+    )
 
 
 def _again(subject: Subject) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from typing import Any
 from typing_extensions import override
 
 from agent_gym.core.registry import Config
+from agent_gym.evaluation.audit.shifted_clock import shifted_clock
 from agent_gym.evaluation.audit.stream import record
 from agent_gym.evaluation.audit.subject import Subject
 from agent_gym.markets.parquet import read_native, write_bars
@@ -25,7 +26,11 @@ BARS = "bars.parquet"
 
 
 class AwayGame(Job):
-    """A subject as plain values: where its parts are found, and the seeds to play, in order."""
+    """A subject as plain values: where its parts are found, and the seeds to play, in order.
+
+    The clock is set before the agent's module is looked for, so that what a module reads from the
+    clock when it is imported is other than here, too.
+    """
 
     factory: str
     config: dict[str, Any] | None
@@ -33,10 +38,20 @@ class AwayGame(Job):
     world: str
     bars: Path
     seeds: tuple[int, ...]
+    clock_shift_s: int = 0
 
     @override
     def run(self) -> dict[str, Any]:
         """Play every seed and return the hash of each episode."""
+        if not self.clock_shift_s:
+            return self._play()
+        with shifted_clock(self.clock_shift_s):
+            for address in (self.factory, self.world):
+                found_at(address)
+        with shifted_clock(self.clock_shift_s):  # the modules just found are reached now
+            return self._play()
+
+    def _play(self) -> dict[str, Any]:
         kind = None if self.config_class is None else found_at(self.config_class)
         config = None if kind is None else kind.model_validate(self.config)
         subject = Subject(
@@ -68,12 +83,15 @@ def away_game(subject: Subject, seeds: tuple[int, ...], folder: Path) -> AwayGam
     )
 
 
-def play_away(subject: Subject, seeds: tuple[int, ...], hash_seed: int) -> dict[str, Any] | None:
-    """Play in a new process whose hashes are seeded otherwise; None if that cannot be done."""
+def play_away(
+    subject: Subject, seeds: tuple[int, ...], hash_seed: int, clock_shift_s: int = 0
+) -> dict[str, Any] | None:
+    """Play in a new process with other hash seeds and another time; None if that cannot be done."""
     with tempfile.TemporaryDirectory() as folder:
         job = away_game(subject, seeds, Path(folder))
         if job is None:
             return None
+        job = job.model_copy(update={"clock_shift_s": clock_shift_s})
         with _environment(HASH_SEED, str(hash_seed)):
             return LocalExecutor(1).run([job]).rows[0]
 

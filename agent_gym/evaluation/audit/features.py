@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 from pydantic import Field
 
+from agent_gym.core.clock import HOUR_NS
 from agent_gym.core.registry import Config, register
 from agent_gym.core.seeds import Seeds
-from agent_gym.core.types import Decision, FloatArray, Learner, SeriesAgent
+from agent_gym.core.types import Decision, FloatArray, Learner, Nanos, SeriesAgent
 from agent_gym.evaluation.audit.finding import Finding, error, fine, note, unchecked, warning
 from agent_gym.evaluation.audit.stream import Dice, Stream, differing, replay
 from agent_gym.evaluation.audit.subject import Subject, teach
@@ -52,6 +54,7 @@ class Features:
         else:
             part = subject.stream.first(self._config.moments)
             yield from _columns(shown, names, empty, _read(subject, part, empty))
+            yield from _blind(subject, part)
         yield from _masks(subject, subject.stream.first(self._config.moments))
 
 
@@ -154,6 +157,43 @@ def _unread(needs: Sequence[str], read: Sequence[str]) -> Iterator[Finding]:
         yield note(f"Its decisions do not depend on what it asks for ({', '.join(idle)}).")
     else:
         yield fine("All that it asks for changes its decisions.", columns=len(needs))
+
+
+def _blind(subject: Subject, stream: Stream) -> Iterator[Finding]:
+    """Note if no decision changes with any column, nor with the time of the observations.
+
+    Words are left alone, so of an agent that is shown words nothing is said.
+    """
+    if any(step.before.text is not None for step in stream.steps):
+        return
+    names = stream.start.feature_names
+    base = replay(subject.ready(), stream)
+    others = [stream.showing(matrix) for matrix in _all_shaken(stream)]
+    others += [_later(stream, hours) for hours in (7, 24 * 3 + 11)]
+    if any(differing(base, replay(subject.ready(), other)) for other in others):
+        return
+    if not _read(subject, stream, names):
+        yield note(
+            "It depends on nothing that it was shown: no column and no time changes a decision.",
+            columns=len(names),
+            decisions=len(base),
+        )
+
+
+def _all_shaken(stream: Stream) -> Iterator[FloatArray]:
+    """Yield the features with all columns changed at once, which few agents do not notice."""
+    ways = [list(_shaken(stream, name)) for name in stream.start.feature_names]
+    for way in zip(*ways, strict=True):
+        yield np.column_stack([matrix[:, place] for place, matrix in enumerate(way)])
+
+
+def _later(stream: Stream, hours: int) -> Stream:
+    """Return the same episode at another time."""
+    steps = [
+        replace(step, before=replace(step.before, ts=Nanos(step.before.ts + hours * HOUR_NS)))
+        for step in stream.steps
+    ]
+    return Stream(stream.start, tuple(steps))
 
 
 def _masks(subject: Subject, stream: Stream) -> Iterator[Finding]:

@@ -8,20 +8,22 @@ import numpy as np
 from pydantic import Field
 
 from agent_gym.core.registry import Config, register
+from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import EpisodeStart, FloatArray, SeriesAgent
 from agent_gym.evaluation.audit.changed_bars import other_future
 from agent_gym.evaluation.audit.finding import Finding, error, fine
 from agent_gym.evaluation.audit.stream import Stream, bits, target_of
 from agent_gym.evaluation.audit.subject import Subject
+from agent_gym.evaluation.causality import CUTS, MIDDLE, MILD, STRONG, drawn_cuts, with_future
 
-FACTORS = (2.0, 0.5)  # one future rises and one falls, so that even a sign gives itself away
 SHOWN_COLUMNS = 6
 
 
 class LookAheadConfig(Config):
-    """At how many places the series is cut."""
+    """At how many places the future is changed."""
 
-    cuts: int = Field(default=3, ge=1, description="places at which the future is changed")
+    cuts: int = Field(default=3, ge=1, description="places at which an episode is cut")
+    series_cuts: int = Field(default=CUTS, ge=1, description="places at which a series is cut")
     tail_bars: int = Field(default=48, ge=1, description="bars of another future after a cut")
 
 
@@ -52,7 +54,7 @@ class LookAhead:
         for cut in self._cuts(len(subject.bars) - 2):
             last = int(subject.bars.ts[cut]) + subject.bars.period_ns
             known = _until(clean, last)
-            for factor in (*FACTORS, None):
+            for factor in (*STRONG, None):
                 tail = 1 if factor is None else self._config.tail_bars
                 bars = other_future(subject.bars, cut, factor or 1.0, tail)
                 if factor is None:
@@ -76,13 +78,12 @@ class LookAhead:
         columns = stream.columns(agent.needs)
         whole = _targets(agent, stream.start, columns)
         compared = 0
-        for cut in self._cuts(len(whole)):
-            for factor in (*FACTORS, None):
-                other = {
-                    name: column[:cut] if factor is None else _jumped(column, cut, factor)
-                    for name, column in columns.items()
-                }
-                past = _targets(agent, stream.start, other)[:cut]
+        rng = Seeds(subject.seed).child("audit", "look-ahead").rng()
+        cuts = drawn_cuts(whole, self._config.series_cuts, rng)
+        for cut in cuts:
+            for factor in (None, *STRONG, *MIDDLE, *MILD):
+                other = with_future(columns, cut, factor, self._config.tail_bars)
+                past = np.asarray(agent.targets(stream.start, other), dtype=np.float64)[:cut]
                 wrong = np.flatnonzero(past != whole[:cut])
                 compared += cut
                 if wrong.size:
@@ -100,7 +101,9 @@ class LookAhead:
                         with_another=float(past[row]),
                     )
                     return
-        yield fine("Targets of a series do not depend on later values.", targets=compared)
+        yield fine(
+            "Targets of a series do not depend on later values.", cuts=len(cuts), targets=compared
+        )
         yield from _doors(stream, whole)
 
 
@@ -144,12 +147,6 @@ def _compare(known: Stream, other: Stream, factor: float | None) -> Finding | No
 def _targets(agent: SeriesAgent, start: EpisodeStart, columns: dict[str, FloatArray]) -> FloatArray:
     copies = {name: column.copy() for name, column in columns.items()}
     return np.asarray(agent.targets(start, copies), dtype=np.float64)
-
-
-def _jumped(column: FloatArray, cut: int, factor: float) -> FloatArray:
-    other = column.copy()
-    other[cut:] = other[cut:] * factor + (factor - 1.0)
-    return other
 
 
 def _doors(stream: Stream, whole: FloatArray) -> Iterator[Finding]:
