@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, cast
@@ -21,15 +22,15 @@ from agent_gym.rollouts.sinks import ParquetSink
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
-class Job(Config):
+class Job(Config, ABC):
     """Work that is described by plain values and gives one row of plain values.
 
     Subclass it at the top level of a module; the executor sends the fields, never code.
     """
 
+    @abstractmethod
     def run(self) -> dict[str, Any]:
         """Do the work and return its row, which has a ``status``."""
-        raise NotImplementedError
 
     def lost(self, status: Status, failure: Failure | None) -> dict[str, Any]:
         """Return the row of a job that could not give one itself."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 from typing_extensions import override
 
 from agent_gym.core.errors import StoreError
 from agent_gym.core.types import Step
+from agent_gym.rollouts.closing import Closing
 from agent_gym.rollouts.columns import SCHEMA_VERSION, StepEncoder, step_schema, to_numpy
 from agent_gym.rollouts.play import EpisodeResult
 from agent_gym.rollouts.spool import Spool, StoreManifest, StoreStatus
@@ -59,7 +59,7 @@ class ColumnSink:
         return to_numpy(self.table())
 
 
-class ParquetSink:
+class ParquetSink(Closing):
     """Writes a step store; read it back with StepStore.open.
 
     Use it in a ``with`` block: if the block is left by an exception, or an episode was
@@ -107,6 +107,7 @@ class ParquetSink:
         if result.status == "interrupted":
             self._interrupted = f"episode {result.episode} was interrupted"
 
+    @override
     def close(self) -> None:
         """Make the store final; a second call does nothing.
 
@@ -114,23 +115,10 @@ class ParquetSink:
         """
         self._close("partial" if self._interrupted else "complete", self._interrupted)
 
+    @override
     def abandon(self, reason: str) -> None:
         """Make what there is final, marked partial, and say why."""
         self._close("partial", reason)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon(f"ended by {kind.__name__}")
 
     def _close(self, status: StoreStatus, reason: str | None) -> None:
         if self._encoder.closed:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from queue import Queue
-from types import TracebackType
 from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
+from typing_extensions import override
 
 from agent_gym.core.errors import StoreError
+from agent_gym.rollouts.closing import Closing
 from agent_gym.rollouts.columns import to_numpy
 from agent_gym.rollouts.place import partial_runs
 from agent_gym.rollouts.spool import WAITING_BLOCKS, Spool, StoreManifest
@@ -45,7 +46,7 @@ def vector_dtypes(action: DTypeLike = np.int8) -> dict[str, np.dtype[Any]]:
     return {name: np.dtype(kind) for name, kind in kinds.items()}
 
 
-class VectorRecorder:
+class VectorRecorder(Closing):
     """Keeps what happened in N lanes, in memory or in a store on disk.
 
     Reward and position are rounded to float32, equity stays float64. Whole numbers that do not
@@ -139,27 +140,15 @@ class VectorRecorder:
         parts = [*self._full, rest]
         return {name: np.concatenate([part[name] for part in parts]) for name in self._dtypes}
 
+    @override
     def close(self) -> None:
         """Make the store final, if there is one; a second call does nothing."""
         self._close("complete", None)
 
+    @override
     def abandon(self, reason: str) -> None:
         """Make what there is final, marked partial, and say why."""
         self._close("partial", reason)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon(f"ended by {kind.__name__}")
 
     def _close(self, status: Any, reason: str | None) -> None:
         if self._spool is None or self._closed:
