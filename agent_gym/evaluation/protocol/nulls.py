@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, t
 
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
@@ -73,12 +73,14 @@ def gate_a(runs: NullRuns, seeds: Seeds, level: float) -> Gate:
     """
     found = seeds_interval(runs.timing_bp, seeds, level=level)
     passed = found.low <= NOTHING_BP and found.high >= -NOTHING_BP
-    words = _words("gross of timing", found)
+    gross = _student(runs.gross_bp, level)
+    words = _words("gross of timing", found) + f"; {_words('gross', gross)}"
     if found.low > NOTHING_BP:
         words += ": it earns where nothing can be known, so it looks ahead"
     elif not passed:
         words += ": it loses before costs where nothing can be known"
-    return Gate("A", passed, words, found.as_dict() | {"gross_bp": float(runs.gross_bp.mean())})
+    figures = {"gross_bp": gross.estimate, "gross_low": gross.low, "gross_high": gross.high}
+    return Gate("A", passed, words, found.as_dict() | figures)
 
 
 def gate_b(runs: NullRuns, *, learns: bool) -> Gate:
@@ -113,6 +115,15 @@ def most_lucky(count: int) -> int:
         [1, 3, 10]
     """
     return int(binom.isf(RARE, count, 1.0 - SURE))
+
+
+def _student(values: FloatArray, level: float) -> Interval:
+    """Return Student's interval of the mean: far out, a bootstrap of 20 seeds is too short."""
+    mean, n = float(values.mean()), len(values)
+    if n < 2:
+        return Interval(mean, mean, mean, level)
+    reach = float(t.isf((1.0 - level) / 2.0, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return Interval(mean, mean - reach, mean + reach, level)
 
 
 def _words(name: str, found: Interval) -> str:

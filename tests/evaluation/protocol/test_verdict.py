@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 
 from agent_gym.core.errors import StoreError
 from agent_gym.core.seeds import Seeds
@@ -216,6 +217,13 @@ def test_gate_a_sees_what_cannot_be_known():
     loss = gate_a(runs(noise - 3.0), Seeds(1), 0.95)
     assert not loss.passed
     assert "looks ahead" not in loss.why
+
+
+def test_gate_a_shows_the_plain_gross_interval_too():
+    noise = Seeds(3).child("noise").rng().normal(0.0, 2.0, 20)
+    low, high = ttest_1samp(noise, 0.0).confidence_interval(0.99)
+    figures = gate_a(runs(noise), Seeds(1), 0.99).figures
+    assert (figures["gross_low"], figures["gross_high"]) == pytest.approx((low, high))
 
 
 def test_gate_a_excuses_the_luck_of_the_paths_but_not_who_picks_them():
