@@ -8,7 +8,9 @@ import pytest
 from agent_gym.core.errors import DataError
 from agent_gym.markets.features import FEATURES, compute_features
 from agent_gym.markets.parquet import read_native, write_bars
+from agent_gym.markets.readers import read_bars
 from agent_gym.markets.resample import resample
+from agent_gym.markets.writers import write_series
 from tests.samples import random_bars
 
 
@@ -49,3 +51,16 @@ def test_signals_survive_a_file_and_a_cut(tmp_path):
     assert set(bars.rows(3, 9).extra) == set(bars.extra)
     longer = resample(bars, "4h")
     assert longer.extra["signal_b"][0] == bars.extra["signal_b"][3]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".feather"])
+def test_signals_survive_a_table_of_plain_columns(tmp_path, suffix):
+    bars = signalled()
+    path = tmp_path / f"bars{suffix}"
+    write_series(path, bars)
+    again = read_bars(path)
+    assert list(again.columns()) == list(bars.columns())
+    np.testing.assert_allclose(again.extra["signal_b"], bars.extra["signal_b"])
+    np.testing.assert_array_equal(
+        np.isnan(again.extra["signal_a"]), np.isnan(bars.extra["signal_a"])
+    )

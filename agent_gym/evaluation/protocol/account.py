@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from agent_gym.core.errors import AgentError, VenueError
+from agent_gym.core.errors import AgentError, AgentGymError, VenueError
 from agent_gym.core.registry import Ref
 from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.backtest import BacktestEngine
 from agent_gym.evaluation.baselines import Arm
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.metrics import measure
-from agent_gym.evaluation.protocol.failures import placed
+from agent_gym.evaluation.protocol.failures import broken, placed
 from agent_gym.evaluation.protocol.pnl import BarPnl, bar_pnl
 from agent_gym.evaluation.protocol.splits import Fold, WalkForward
 from agent_gym.evaluation.protocol.walk import Walk
@@ -73,6 +73,10 @@ class Ledger:
             run = self._engine.run(self.bars, agent, self.seed)
         except AgentError as error:
             raise placed(error, arm.label, self._fold_of(error)) from error
+        except AgentGymError:
+            raise
+        except Exception as error:  # the border at which the failure of an agent is a record
+            raise broken(error, arm.label) from error
         tested = replace(run, equity=run.equity[self.first :])
         return Decided(run.target[self.first :], run.caps, tested.equity_hash, tuple(chosen))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_gym.core.errors import AgentError
 from agent_gym.evaluation.baselines import Arm
+from agent_gym.rollouts.play import describe_error
 
 FAILED = "failed"  # in the row of a job, in place of figures
 
@@ -37,6 +38,17 @@ def placed(error: AgentError, *places: str) -> AgentError:
         found=error.found,
         expected=error.expected,
         remedy=error.remedy,
+    )
+
+
+def broken(error: Exception, label: str) -> AgentError:
+    """Return the failure of an agent whose own code raised: what it raised, and at which line."""
+    said = describe_error(error)
+    return AgentError(
+        "the agent's own code failed",
+        where=label,
+        found=f"{said['error']}: {said['what']}, raised at {said['raised_at']}",
+        remedy="Run agent-gym audit on the agent, or mend that line",
     )
 
 

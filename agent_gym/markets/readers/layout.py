@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_gym.core.errors import DataError
+from agent_gym.markets.bars import SIGNAL_PREFIX
 
 TIME = "time"
 _TIME_UNITS = re.compile(r"(ms|us|ns)$")
@@ -20,6 +21,7 @@ class Layout:
     names: Mapping[str, tuple[str, ...]]
     required: tuple[str, ...]
     headerless: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    also: str | None = None  # a column that begins like this is wanted too, under its own name
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ BARS = Layout(
         6: _KLINE[:6],
         12: (*_KLINE, "count", "taker_buy_volume", "taker_buy_quote_volume", "ignore"),
     },
+    also=SIGNAL_PREFIX,
 )
 FUNDING = Layout(
     noun="funding rates",
@@ -96,7 +99,9 @@ def match(layout: Layout, header: Sequence[str], *, where: str) -> dict[str, Col
             expected="each name once; case, spaces and underscores do not matter",
             remedy="Rename or remove one of them",
         )
-    return {wanted: column for wanted, column in found.items() if column is not None}
+    own = [name for name in header if layout.also is not None and name.startswith(layout.also)]
+    wanted = {name: column for name, column in found.items() if column is not None}
+    return wanted | {name: Column(name) for name in own}
 
 
 def _find(wanted: str, known: tuple[str, ...], plain: Mapping[str, str]) -> Column | None:

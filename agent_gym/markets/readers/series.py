@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agent_gym.core.errors import ConfigError, DataError
-from agent_gym.markets.bars import EXTRA_COLUMNS, PRICE_COLUMNS, Bars, Provenance
+from agent_gym.markets.bars import PRICE_COLUMNS, Bars, Provenance, extra_names
 from agent_gym.markets.faults import Indices, common_spacing, holes
 from agent_gym.markets.parquet import is_native, read_native
 from agent_gym.markets.periods import format_period
@@ -107,7 +107,7 @@ def _foreign(path: Path, asked: ReadRequest) -> Bars:
         instrument=asked.instrument or UNKNOWN_INSTRUMENT,
         period_ns=_period(path, ts) if asked.period is None else period_nanos(asked.period),
         ts=ts,
-        extra={name: numbers(table, name) for name in EXTRA_COLUMNS if name in table.columns},
+        extra={name: numbers(table, name) for name in extra_names(table.columns)},
         provenance=Provenance(source="file", origin=path.name, details=details),
         **prices,
     )

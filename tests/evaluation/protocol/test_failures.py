@@ -49,6 +49,15 @@ class Unteachable(Pupil):
         super().fit(start, columns)
 
 
+class Clumsy(Pupil):
+    """Has a plain mistake in its code."""
+
+    name = "test/clumsy"
+
+    def targets(self, start, columns):
+        return columns["close"] / {}["nothing"]
+
+
 class LatePeeker(Peeker):
     """Leaks only where it is shown the lockbox."""
 
@@ -61,7 +70,7 @@ class LatePeeker(Peeker):
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
-    for made in (Peeker, Unteachable, LatePeeker):
+    for made in (Peeker, Unteachable, LatePeeker, Clumsy):
         monkeypatch.setitem(names._entries, ("agent", made.name), Entry(Nothing, made))
 
 
@@ -90,6 +99,16 @@ def test_in_a_walk_the_others_go_on(asked, tmp_path):
     alone = Setting(TrialRegistry(tmp_path / "other" / "trials.jsonl"))
     clean = evaluate_forward(BARS, (DICE, *BASE), plan(), alone)
     assert [arm.as_dict() for arm in clean.arms] == [arm.as_dict() for arm in found.arms]
+
+
+def test_a_plain_mistake_in_an_agent_is_a_failure_of_its_own(asked):
+    clumsy = Arm(label="clumsy", refs=(Ref(use="test/clumsy"),))
+    found = evaluate_forward(BARS, (clumsy, DICE, *BASE), plan(), asked)
+    (failed,) = found.failed
+    assert "own code failed" in failed.words()
+    assert "KeyError" in failed.words()
+    assert "test_failures.py:" in failed.words()
+    assert found.arms[0].label == "dice"
 
 
 def test_over_seeds_the_others_go_on(asked):
