@@ -148,6 +148,17 @@ class Learner(Protocol):
 
 
 @runtime_checkable
+class Tuned(Learner, Protocol):
+    """A learner that chooses something by the span after the one it learned from.
+
+    tune() comes once, after fit(), with the columns of the validation span: when to have stopped,
+    which threshold, which of several models. Without a validation span it does not come.
+    """
+
+    def tune(self, start: EpisodeStart, columns: Mapping[str, FloatArray]) -> None: ...
+
+
+@runtime_checkable
 class Inspectable(Protocol):
     """An agent whose trainable numbers and last losses can be looked at, by name."""
 

@@ -26,11 +26,12 @@ from agent_gym.core.types import (
     Observation,
     SeriesAgent,
     Step,
+    Tuned,
 )
 from agent_gym.evaluation.backtest import columns_for
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.protocol.failures import placed
-from agent_gym.evaluation.protocol.splits import Fold
+from agent_gym.evaluation.protocol.splits import Fold, Span
 from agent_gym.evaluation.stepwise import TRADER
 from agent_gym.markets.bars import Bars
 
@@ -160,23 +161,33 @@ class Walk:
         return self._to_the_end(legs)
 
     def _fitted(self, ref: Ref) -> list[Leg]:
-        """Return one leg a fold: a new agent each time, that has learned from its train alone."""
+        """Return one leg a fold: a new agent each time, that has learned from its past alone."""
         legs = []
         for number, fold in enumerate(self.folds):
             agent = cast(Agent, make("agent", ref))
-            learner = cast(Learner, agent)
-            columns = columns_for(self.bars.rows(0, fold.train.stop), learner.needs)
-            seen = {name: column[fold.train.rows] for name, column in columns.items()}
-            spec = self.config.bounds(self.bars.instrument)
-            seeds = Seeds(self.seed).child("fit", number)
-            period = Nanos(self.bars.period_ns)
             try:
-                learner.fit(EpisodeStart(TRADER, tuple(seen), spec, seeds, period), seen)
+                self._teach(cast(Learner, agent), fold, Seeds(self.seed).child("fit", number))
             except AgentError as error:
                 raise placed(error, f"fold {number + 1} of {len(self.folds)}") from error
             first = fold.test.start - 1
             legs.append(Leg(agent, first, fold.test.stop - 1, max(0, first - MEMORY_BARS)))
         return self._to_the_end(legs)
+
+    def _teach(self, learner: Learner, fold: Fold, seeds: Seeds) -> None:
+        """Let it learn from the training span, then choose by the validation span if it can."""
+        start, columns = self._lesson(learner, fold.train, seeds)
+        learner.fit(start, columns)
+        if fold.validate is not None and isinstance(learner, Tuned):
+            learner.tune(*self._lesson(learner, fold.validate, seeds.child("tune")))
+
+    def _lesson(
+        self, learner: Learner, span: Span, seeds: Seeds
+    ) -> tuple[EpisodeStart, Mapping[str, FloatArray]]:
+        """Return what a learner is shown of a span; nothing is computed from bars after it."""
+        columns = columns_for(self.bars.rows(0, span.stop), learner.needs)
+        seen = {name: column[span.rows] for name, column in columns.items()}
+        spec, period = self.config.bounds(self.bars.instrument), Nanos(self.bars.period_ns)
+        return EpisodeStart(TRADER, tuple(seen), spec, seeds, period), seen
 
     def _to_the_end(self, legs: list[Leg]) -> list[Leg]:
         """Let the last leg also decide at the last close, where nothing is traded any more."""

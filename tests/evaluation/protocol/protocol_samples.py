@@ -103,10 +103,21 @@ class Pupil:
     def observe(self, step: Step) -> None: ...
 
 
+class Tuner(Pupil):
+    """A pupil that is also shown the rows after those, and holds by them."""
+
+    name = "test/tuner"
+
+    def tune(self, start: EpisodeStart, columns: Mapping[str, FloatArray]) -> None:
+        self.fitted = [columns["close"].copy()]
+        self.seeds.append(start.seeds)
+
+
 AGENTS: dict[str, tuple[type[Config], Any]] = {
     "test/clairvoyant": (MarketConfig, Clairvoyant),
     "test/stepper": (Nothing, Stepper),
     "test/pupil": (Nothing, Pupil),
+    "test/tuner": (Nothing, Tuner),
 }
 
 

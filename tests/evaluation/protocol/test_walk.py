@@ -78,6 +78,24 @@ def test_a_learner_is_made_anew_and_learns_from_its_own_train_alone():
 
 
 @pytest.mark.usefixtures("agents")
+def test_a_tuned_learner_is_also_shown_the_validation_rows_and_nothing_after():
+    made = ledger(walk=WALK.model_copy(update={"validate_rows": 40}))
+    traded(made, arm("test/tuner"))
+    taught = [each for each in Pupil.made if each.fitted]
+    for tuner, fold in zip(taught, made.folds, strict=True):
+        assert np.array_equal(tuner.fitted[0], BARS.close[fold.validate.rows])
+        assert fold.train.stop < fold.validate.start < fold.validate.stop < fold.test.start
+        learned, tuned = tuner.seeds
+        assert learned != tuned
+
+
+@pytest.mark.usefixtures("agents")
+def test_without_validation_rows_nobody_is_tuned():
+    traded(ledger(), arm("test/tuner"))
+    assert {len(each.seeds) for each in Pupil.made if each.fitted} == {1}
+
+
+@pytest.mark.usefixtures("agents")
 def test_rolling_trains_forget():
     made = ledger(walk=WALK.model_copy(update={"expanding": False}))
     traded(made, arm("test/pupil"))
