@@ -83,6 +83,25 @@ def test_realism_against_a_file(tmp_path: Path, call: Call) -> None:
     assert "bootstrap" in text
 
 
+def test_a_file_may_judge_closes_while_bands_are_the_published_ones(
+    tmp_path: Path, call: Call
+) -> None:
+    file = tmp_path / "real.parquet"
+    write_bars(file, generate(GeneratorConfig(n_bars=36 * 1440), Seeds(5)).bars)
+    asked = ("realism", "--seeds", "2", "--days", "36", "--json", "--against", str(file))
+    own = json.loads(call(*asked)[1])
+    found = json.loads(call(*asked, "--bands", "published")[1])
+    assert found["classifier_auc"] == own["classifier_auc"]
+    assert "published" in found["bands_source"]
+    assert found["facts"] != own["facts"]
+
+
+def test_bands_of_a_file_need_the_file(call: Call) -> None:
+    code, _, error = call("realism", "--bands", "file")
+    assert code == 2
+    assert "--against" in error
+
+
 def test_a_file_of_another_period_is_refused(tmp_path: Path, call: Call) -> None:
     file = tmp_path / "hours.parquet"
     write_bars(file, generate(GeneratorConfig(preset="btc-1h", n_bars=9000), Seeds(5)).bars)

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
 import typer
+from pydantic import Field, model_validator
 from rich.console import Group, RenderableType
 from rich.progress import (
     BarColumn,
@@ -20,14 +21,15 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.output import EXIT_RUN, emit, notes, table
 from agent_gym.apps.cli.targets import check_bars_target, check_truth_target
 from agent_gym.core.clock import DAY_NS, SystemClock
 from agent_gym.core.files import atomic_path
 from agent_gym.core.manifest import describe
-from agent_gym.core.registry import configure, unknown
+from agent_gym.core.registry import Config, configure, unknown
 from agent_gym.core.seeds import Seeds
-from agent_gym.evaluation.realism import RealismReport, measure
+from agent_gym.evaluation.realism import RealismReport, measure, published_days
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.periods import parse_period
 from agent_gym.markets.quality import format_time
@@ -92,25 +94,44 @@ def _write(market: SyntheticMarket, out: Path, truth: Path | None) -> str:
         return write_series(out, market.bars)
 
 
+class RealismJob(Config):
+    """What is measured, and against what."""
+
+    against: Path | None = Field(
+        default=None,
+        description="real bars of the same period; first data import if they have gaps",
+    )
+    bands: Literal["published", "file"] | None = Field(
+        default=None, description="where bands come from; the file, if there is one"
+    )
+    seeds: int = Field(default=20, ge=1, description="how many markets are made")
+    days: int | None = Field(
+        default=None, ge=1, description="length of each market; that of the published bands"
+    )
+
+    @model_validator(mode="after")
+    def _has_the_file(self) -> Self:
+        if self.bands == "file" and self.against is None:
+            raise ValueError("bands of a file need the file: give --against")
+        return self
+
+
 @app.command("realism")
+@with_options("job", RealismJob, "What is measured")
 def measure_realism(
+    job: RealismJob,
     preset: PresetOption = "btc-1m",
-    against: Annotated[
-        Path | None,
-        typer.Option(help="Real bars of the same period; first use data import if they have gaps."),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many markets are made.")] = 20,
-    days: Annotated[int, typer.Option(min=1, help="Length of each market.")] = 366,
     gate: Annotated[bool, typer.Option(help="Exit with 4 when the gate is missed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a preset: facts in their bands, classifiers, and returns that could be exploited."""
     probe = configure(GeneratorConfig, {"preset": preset}, where="market realism")
     period_ns = parse_period(probe.parameters().period)
+    days = published_days(period_ns) if job.days is None else job.days
     config = probe.model_copy(update={"n_bars": days * DAY_NS // period_ns})
-    real = None if against is None else read_bars(against)
-    chosen = tuple(range(FIRST_SEED, FIRST_SEED + seeds))
-    with _progress(seeds) as (progress, task):
+    real = None if job.against is None else read_bars(job.against)
+    chosen = tuple(range(FIRST_SEED, FIRST_SEED + job.seeds))
+    with _progress(job.seeds) as (progress, task):
 
         def made() -> Iterator[tuple[int, Bars]]:
             for seed in chosen:
@@ -122,6 +143,7 @@ def measure_realism(
             made(),
             market=f"synthetic/{preset}",
             against=real,
+            published=job.bands == "published",
             progress=lambda text: progress.update(task, description=text),
         )
     payload = {

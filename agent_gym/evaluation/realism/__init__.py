@@ -5,7 +5,13 @@ Hands on: ``measure`` for a whole report, and its parts: ``facts_of``, ``publish
 reason, never 0.
 """
 
-from agent_gym.evaluation.realism.bands import Band, Bands, bootstrap_bands, published_bands
+from agent_gym.evaluation.realism.bands import (
+    Band,
+    Bands,
+    bootstrap_bands,
+    published_bands,
+    published_days,
+)
 from agent_gym.evaluation.realism.classifier import auc, halves_auc, sample
 from agent_gym.evaluation.realism.edge import Edge, ProbeRow, strongest_edge
 from agent_gym.evaluation.realism.facts import Fact, facts_of
@@ -27,6 +33,7 @@ __all__ = [
     "measure",
     "probe",
     "published_bands",
+    "published_days",
     "sample",
     "strongest_edge",
 ]

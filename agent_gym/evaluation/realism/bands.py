@@ -62,6 +62,16 @@ def published_bands(period_ns: int) -> Bands:
     return Bands(bands, entry["source"])
 
 
+def published_days(period_ns: int) -> int:
+    """Return how many days the bands of a period were measured over; facts depend on it.
+
+    A slow wave of volatility looks like a trend in a short series, so that a generated market is
+    compared with bands of a series of its own length.
+    """
+    days: int = _published()[format_period(period_ns)]["days"]
+    return days
+
+
 @dataclass(frozen=True, slots=True)
 class Control:
     """How well a classifier told one real market from itself at another time."""

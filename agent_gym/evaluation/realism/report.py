@@ -97,6 +97,7 @@ def measure(
     *,
     market: str,
     against: Bars | None = None,
+    published: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> RealismReport:
     """Measure generated series, one a seed, against published bands or a file of real bars.
@@ -105,9 +106,10 @@ def measure(
         markets: Seed and series; each series is let go once it has been measured.
         market: The name that the report carries.
         against: Real bars of the same period; without them the classifier cannot be judged.
+        published: Take the published bands even if there are real bars to take some from.
         progress: Told what is being done, for a progress bar.
     """
-    tally = _Tally(against, progress)
+    tally = _Tally(against, published, progress)
     for seed, bars in markets:
         tally.add(seed, bars)
     return tally.report(market)
@@ -116,8 +118,11 @@ def measure(
 class _Tally:
     """Collects what each series says, so that only a few series are held at once."""
 
-    def __init__(self, against: Bars | None, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self, against: Bars | None, published: bool, progress: Callable[[str], None]
+    ) -> None:
         self._progress = progress
+        self._published = published or against is None
         self._against = against
         self._real: Sample | None = None
         if against is not None:
@@ -216,7 +221,7 @@ class _Tally:
         return Control(close, full, "first half of the real bars against the second half")
 
     def _bands(self, period_ns: int) -> Bands:
-        if self._against is None:
+        if self._published or self._against is None:
             return published_bands(period_ns)
         self._progress("real bars: bands")
         return bootstrap_bands(self._against)
