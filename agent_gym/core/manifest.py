@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Mapping
+from functools import cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -57,10 +58,13 @@ def fingerprint(value: Any) -> str:
 
 def installed_versions() -> dict[str, str]:
     """Return the versions that decide the bits of a result."""
-    found = {"python": platform.python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "absent"
-    return found
+    return {"python": platform.python_version()} | {name: _version(name) for name in LIBRARIES}
+
+
+@cache
+def _version(name: str) -> str:
+    """Return an installed version; read once, since it takes longer than a short backtest."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"

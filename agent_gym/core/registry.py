@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent_gym.core.errors import ConfigError
 
 Kind: TypeAlias = Literal[
-    "market", "world", "agent", "team", "metric", "learner", "scenario", "check"
+    "market", "world", "agent", "team", "metric", "learner", "scenario", "check", "desk"
 ]
 
 
