@@ -1,0 +1,117 @@
+"""Reads a suite's file as plain values, and nothing that a hostile or careless file could hide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+from typing_extensions import override
+
+from agent_gym.core.errors import ConfigError
+
+LARGEST_BYTES = 1_000_000
+DEEPEST = 20
+
+
+def read_plain(path: Path) -> Any:
+    """Return the content of a JSON or YAML file, by its ending.
+
+    Refused are files over a million bytes, keys that are given twice, YAML aliases and tags, values
+    nested deeper than twenty levels, and numbers that are not finite.
+    """
+    text = _text(path)
+    try:
+        value = _json(text) if path.suffix.lower() == ".json" else _yaml(text)
+    except RecursionError:
+        raise _refused(path, "it is nested too deeply", f"at most {DEEPEST} levels") from None
+    except (ValueError, yaml.YAMLError) as error:
+        raise _refused(path, " ".join(str(error).split()), "valid JSON or YAML") from error
+    _check_depth(path, value)
+    return value
+
+
+def _text(path: Path) -> str:
+    if path.suffix.lower() not in (".json", ".yaml", ".yml"):
+        raise _refused(path, f"the ending is {path.suffix!r}", ".json, .yaml or .yml")
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise _refused(path, str(error.strerror), "a file that can be read") from error
+    if len(raw) > LARGEST_BYTES:
+        raise _refused(path, "it is too large", f"at most {LARGEST_BYTES:,} bytes")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _refused(path, f"byte {error.start} is no text", "UTF-8") from error
+
+
+def _refused(path: Path, found: str, expected: str) -> ConfigError:
+    return ConfigError(
+        "a suite file cannot be read", where=str(path), found=found, expected=expected
+    )
+
+
+def _json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} is given twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number that JSON knows")
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML without aliases and without a key given twice."""
+
+    depth = 0
+
+    @override
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.events.AliasEvent):
+            raise yaml.YAMLError("aliases are not allowed")
+        self.depth += 1
+        if self.depth > 2 * DEEPEST:  # before it is built: a deep file must not cost anything
+            raise RecursionError
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    @override
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        names = [str(key.value) for key, _ in node.value]
+        for name in names:
+            if names.count(name) > 1:
+                raise yaml.YAMLError(f"the key {name!r} is given twice")
+        return super().construct_mapping(node, deep=deep)
+
+
+def _yaml(text: str) -> Any:
+    # A SafeLoader with more refusals: no tag makes anything but plain values.
+    return yaml.load(text, Loader=_StrictLoader)
+
+
+def _check_depth(path: Path, value: Any) -> None:
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST:
+            raise _refused(path, "it is nested too deeply", f"at most {DEEPEST} levels")
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                below.extend(each.values())
+            elif isinstance(each, list):
+                below.extend(each)
+        level = below
