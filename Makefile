@@ -4,10 +4,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 BROWSER := .venv/.browser
 
-.PHONY: help gym test lint format bench realism docs clean
+.PHONY: help gym test lint format bench realism gate-power docs clean
 
 help:                    ## what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
 gym: $(READY)            ## the main job: a backtest from market to report, end to end
 	$(BIN)/agent-gym demo
@@ -32,6 +32,9 @@ bench: $(READY)          ## speed against the bare loop and every peer that inst
 
 realism: $(READY)        ## how real the synthetic markets look, over 20 seeds (minutes)
 	$(BIN)/agent-gym market realism
+
+gate-power: $(READY)     ## false alarms and power of the regression gate, in full (minutes)
+	$(BIN)/agent-gym gate power --suites 3000 --out docs/results/gate_power.json --picture docs/images/gate_power.svg
 
 docs: $(READY)           ## the documentation site, into site/
 	$(BIN)/mkdocs build --strict

@@ -23,12 +23,18 @@ COMMANDS = {
     "agents": "The agents that can be named, and their parameters.",
     "audit": "Look for what is silently broken in an agent.",
     "backtest": "Run an agent over a market and report it beside baselines.",
+    "compare": "Two recorded runs, metric by metric.",
     "data": "Fetch, import, check and describe market data.",
     "demo": "A backtest from data to report, end to end.",
+    "desk": "The Core Agent: its log, its model, one signal through it.",
     "doctor": "What this machine has, and what is missing.",
     "evaluate": "Judge agents by a protocol, with intervals and a verdict.",
+    "gate": "How sure the regression gate is: false alarms and power.",
     "market": "Generate synthetic markets and measure how real they look.",
+    "nightly": "Play the suite, compare with the baseline, report.",
     "oracle": "What a market with a known law lets anyone earn, after costs.",
+    "replay": "Play one seed of a recorded run again.",
+    "run": "Play a suite of scenarios and report it.",
     "trials": "The trials that have been registered.",
 }
 

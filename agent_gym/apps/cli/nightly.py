@@ -1,0 +1,185 @@
+"""``agent-gym nightly``: play the suite, compare it with the baseline, write everything down."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.nightly_options import PlayOptions, live, user
+from agent_gym.apps.cli.output import emit, report, table
+from agent_gym.core.clock import SystemClock
+from agent_gym.core.errors import ConfigError
+from agent_gym.core.registry import Config, unknown
+from agent_gym.evaluation.scenarios.suite import Suite
+from agent_gym.pipeline.nightly import (
+    Approval,
+    LockHeld,
+    NightlyOptions,
+    NightlyOutcome,
+    RunOptions,
+    Workspace,
+    home,
+    run_nightly,
+)
+from agent_gym.pipeline.nightly.exits import LOCKED, MEANINGS
+from agent_gym.pipeline.nightly.plan import plan_of
+from agent_gym.reporting.nightly import diff_document, headline, light, summary_view, verdict
+
+app = typer.Typer(
+    invoke_without_command=True,
+    subcommand_metavar="",
+    context_settings={"allow_interspersed_args": True},
+)
+_CODES = "; ".join(f"{code}: {text}" for code, text in MEANINGS.items())
+
+
+class NightOptions(Config):
+    """What the night decides and shows."""
+
+    update_baseline: bool = Field(
+        default=False, description="make this run the baseline, if it may be; needs --reason"
+    )
+    reason: str | None = Field(default=None, description="why the baseline changes")
+    set_anchor: bool = Field(default=False, description="make the baseline the release anchor, too")
+    fail_on_regression: bool = Field(default=False, description="exit with 1 if something is worse")
+    print_summary: bool = Field(default=False, description="print all that changed")
+    date: str | None = Field(
+        default=None, description="date that chooses the fresh seeds; default: today (UTC)"
+    )
+    dry_run: bool = Field(default=False, description="say what would be done, and do nothing")
+
+
+@app.callback(epilog=f"Exit codes: {_CODES}.")
+@with_options("play", PlayOptions, "What is played")
+@with_options("night", NightOptions, "What is decided")
+def nightly(
+    play: PlayOptions,
+    night: NightOptions,
+    accept_regression: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SCENARIO/METRIC", help="Let this regression into the baseline."),
+    ] = None,
+    imports: Annotated[
+        list[str] | None,
+        typer.Option("--import", metavar="MODULE", help="Module that registers things of yours."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Play a suite, compare it with the baseline on fresh seeds, and write all reports."""
+    workspace = Workspace(home())
+    options = play.run_options("nightly", tuple(imports or ()), night.date)
+    approval = approval_of(night, tuple(accept_regression or ()), options)
+    if night.dry_run:
+        plan = plan_of(options, workspace, SystemClock())
+        emit(plan, as_json=as_json, view=plan_view(plan))
+        return
+    decisions = NightlyOptions(
+        fail_on_regression=night.fail_on_regression,
+        approval=approval,
+        set_anchor=night.set_anchor,
+        owner=user(),
+    )
+    try:
+        with live("nightly", options.suite) as watch:
+            outcome = run_nightly(options, decisions, workspace, watch=watch)
+    except LockHeld as error:
+        report(error, as_json=as_json)
+        raise typer.Exit(LOCKED) from error
+    emit(payload(outcome), as_json=as_json, view=view(outcome, full=night.print_summary))
+    raise typer.Exit(outcome.exit_code)
+
+
+def approval_of(
+    night: NightOptions, accepted: tuple[str, ...], options: RunOptions
+) -> Approval | None:
+    """Return who approves what, or say at once why it cannot be."""
+    reason = night.reason
+    if not night.update_baseline:
+        if reason is not None or accepted:
+            raise ConfigError(
+                "these options go with --update-baseline only",
+                found="--reason" if reason is not None else "--accept-regression",
+            )
+        return None
+    if reason is None or not reason.strip():
+        raise ConfigError(
+            "a new baseline needs a reason",
+            where="--update-baseline",
+            remedy='Say why, such as --reason "slower on purpose: retries are spread out"',
+        )
+    if options.subject.plant is not None:
+        raise ConfigError("a run with a planted fault can never become a baseline", where="--plant")
+    for name in accepted:
+        _check_metric(name, options.suite)
+    return Approval(reason.strip(), user(), accepted)
+
+
+def _check_metric(name: str, suite: Suite) -> None:
+    """Refuse the name of a metric that this suite cannot have; one it has lost may be accepted."""
+    scenario, slash, metric = name.partition("/")
+    if not slash or not metric:
+        raise ConfigError(
+            "a regression is named by scenario and metric",
+            where="--accept-regression",
+            found=repr(name),
+            expected="SCENARIO/METRIC",
+        )
+    for each in suite.scenarios:
+        known = tuple(figure.name for figure in each.metrics()) if each.name == scenario else ()
+        if known and metric not in known:
+            raise unknown(f"metric of scenario {scenario}", metric, known)
+
+
+def payload(outcome: NightlyOutcome) -> dict[str, Any]:
+    """Return the outcome for ``--json``."""
+    return {
+        "run_id": outcome.result.run.run_id,
+        "status": outcome.result.run.status,
+        "verdict": verdict(outcome.result),
+        "light": light(outcome.result),
+        "headline": headline(outcome.result),
+        "exit_code": outcome.exit_code,
+        "planted": outcome.result.run.subject.get("plant"),
+        "approved_baseline": outcome.approved,
+        "played": outcome.played,
+        "kept": outcome.kept,
+        "messages": list(outcome.messages),
+        "files": {name: str(path) for name, path in outcome.places.items()},
+        "diff": diff_document(outcome.result),
+    }
+
+
+def view(outcome: NightlyOutcome, *, full: bool) -> RenderableType:
+    """Return the outcome for a person."""
+    result = outcome.result
+    parts: list[RenderableType] = []
+    if result.run.subject.get("plant") is not None:
+        parts.append(Text(f"SELF-TEST with the fault {result.run.subject['plant']}", "bold red"))
+    parts.append(summary_view(result) if full else Text(headline(result), "bold"))
+    parts.extend(Text(message, "yellow") for message in outcome.messages)
+    if outcome.approved is not None:
+        parts.append(Text(f"The baseline is now {outcome.approved}"))
+    parts.append(
+        Text(
+            f"Run {result.run.run_id}: {outcome.played} episodes played, {outcome.kept} known; "
+            f"see {outcome.places['page']}"
+        )
+    )
+    return Group(*parts)
+
+
+def plan_view(plan: dict[str, Any]) -> RenderableType:
+    """Return what would be done."""
+    rows: list[tuple[object, ...]] = [
+        (each["name"], each["seeds"], each["known"], each["to_play"]) for each in plan["scenarios"]
+    ]
+    return Group(
+        Text(f"Suite {plan['suite']}, code {plan['code_hash']}, fresh seeds of {plan['date']}"),
+        Text(f"Baseline: {plan['baseline'] or plan['problem']}"),
+        table("Would be played", ("scenario", "seeds", "known", "to play"), rows),
+    )

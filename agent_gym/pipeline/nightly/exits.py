@@ -1,0 +1,74 @@
+"""The exit code of a night, and whether its run may become the baseline."""
+
+from __future__ import annotations
+
+from agent_gym.pipeline.nightly.baseline import Approval
+from agent_gym.reporting.nightly import NightlyResult, troubles, verdict
+
+OK, REGRESSED, USAGE, INCOMPARABLE, FAILED, LOCKED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+MEANINGS = {
+    OK: "nothing got worse, or nobody asked to fail on it",
+    REGRESSED: "a regression",
+    USAGE: "the command or a config is wrong",
+    INCOMPARABLE: "no baseline, or none that can be compared",
+    FAILED: "a run error, a missing scenario or a disk that is full",
+    LOCKED: "another run holds the lock",
+    INTERRUPTED: "stopped before the end",
+}
+
+
+def exit_code(
+    result: NightlyResult,
+    *,
+    fail_on_regression: bool,
+    approval: Approval | None,
+    refused: bool,
+    anchor_problem: bool,
+) -> int:
+    """Return the code; the gravest reason wins, and nothing that failed is ever 0."""
+    word = verdict(result)
+    if result.run.status != "complete":
+        return INTERRUPTED
+    if troubles(result.run):
+        return FAILED
+    if refused:  # what was asked for could not be done
+        return REGRESSED if word == "regressed" else FAILED
+    if approval is not None:
+        return INCOMPARABLE if anchor_problem else OK
+    if word == "error":
+        return FAILED
+    if result.diff is None or word == "incomparable":
+        return INCOMPARABLE
+    if word == "regressed" and fail_on_regression:
+        return REGRESSED
+    return INCOMPARABLE if anchor_problem else OK
+
+
+def refusal(result: NightlyResult, approval: Approval | None) -> str | None:
+    """Return why a run cannot become the baseline, None if it can (or nobody asked)."""
+    if approval is None:
+        return None
+    if result.run.subject.get("plant") is not None:
+        return "a run with a planted fault can never become a baseline"
+    if result.run.status != "complete":
+        return "an incomplete run cannot become a baseline"
+    wrong = troubles(result.run)
+    if wrong:
+        return f"a run with errors cannot become a baseline: {wrong[0].scenario}: {wrong[0].why}"
+    unsteady = [
+        f"{scenario.name} seed {seed}"
+        for scenario in result.run.samples.scenarios
+        for seed, digest in scenario.repeated.items()
+        if digest != {each.seed: each.trajectory_hash for each in scenario.samples}.get(seed)
+    ]
+    if unsteady:
+        return f"a run that cannot be repeated cannot become a baseline: {unsteady[0]}"
+    open_ids = [
+        finding.id
+        for finding in (result.diff.of("regression", "missing_in_new") if result.diff else ())
+        if finding.id not in approval.accepted
+    ]
+    if open_ids:
+        words = " ".join(f"--accept-regression {name}" for name in open_ids)
+        return f"{len(open_ids)} regressions are not accepted; to accept them: {words}"
+    return None

@@ -1,0 +1,338 @@
+"""The night: run, compare, write everything, and say by the exit code how it was.
+
+Nothing here computes a figure; each step is a function of its own, and whatever goes wrong in one
+leaves the files of the night before as they were.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from agent_gym.core.clock import Clock, SystemClock
+from agent_gym.core.errors import DataError
+from agent_gym.evaluation.gate import (
+    Diff,
+    Quarantine,
+    SuiteSamples,
+    entries_for,
+    judge,
+    night_of,
+    proposals,
+)
+from agent_gym.pipeline.nightly.baseline import (
+    Approval,
+    Baseline,
+    NoBaseline,
+    load_baseline,
+    point,
+    write_baseline,
+)
+from agent_gym.pipeline.nightly.crew import LocalCrew
+from agent_gym.pipeline.nightly.ending import politely_ended, undisturbed
+from agent_gym.pipeline.nightly.exits import exit_code, refusal
+from agent_gym.pipeline.nightly.folders import sweep
+from agent_gym.pipeline.nightly.ledger import Ledger
+from agent_gym.pipeline.nightly.lock import one_run
+from agent_gym.pipeline.nightly.options import NightlyOptions, RunOptions
+from agent_gym.pipeline.nightly.past import Memory, night_body, remembered_suite
+from agent_gym.pipeline.nightly.prepare import Prepared, nightly_run, prepare
+from agent_gym.pipeline.nightly.publish import publish, texts, write_whole
+from agent_gym.pipeline.nightly.rerun import FreshRerun, frozen_crew, proof_of, prove
+from agent_gym.pipeline.nightly.run import SILENCE, Played, Player, Watch, suite_samples
+from agent_gym.pipeline.nightly.setup import subject_of
+from agent_gym.pipeline.nightly.times import iso
+from agent_gym.pipeline.nightly.workspace import Workspace
+from agent_gym.reporting.nightly import NightlyResult, document_text
+
+
+@dataclass(frozen=True, slots=True)
+class NightlyOutcome:
+    """How the night went.
+
+    Attributes:
+        exit_code: 0, 1, 3, 4 or 130.
+        result: What the outputs were made from.
+        places: Where they are.
+        played: Episodes that were played.
+        kept: Episodes that were found in the ledger.
+        approved: The id of the new baseline, if this run became one.
+        messages: What the reader must know beside the verdict.
+    """
+
+    exit_code: int
+    result: NightlyResult
+    places: dict[str, Path]
+    played: int
+    kept: int
+    approved: str | None = None
+    messages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """What the night is compared with; a problem says why there is no baseline."""
+
+    baseline: Baseline | None = None
+    anchor: SuiteSamples | None = None
+    problem: str = ""
+    anchor_problem: str = ""
+
+
+@dataclass(slots=True)
+class Compared:
+    """What the gate said, and the fresh seeds it asked for."""
+
+    diff: Diff | None = None
+    rerun: FreshRerun | None = None
+    complete: bool = True
+    problem: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+def run_nightly(
+    options: RunOptions,
+    decisions: NightlyOptions,
+    workspace: Workspace,
+    *,
+    clock: Clock | None = None,
+    watch: Watch = SILENCE,
+) -> NightlyOutcome:
+    """Play a suite, compare it with the baseline, write all outputs, and return the exit code.
+
+    Raises:
+        ConfigError: The question itself is wrong; nothing was written.
+        LockHeld: Another run is under way here.
+        StoreError: Something could not be written; older files are as they were.
+        DataError: A baseline was to be approved over one that is broken.
+    """
+    clock = clock or SystemClock()
+    with one_run(workspace.lock, clock, " ".join(options.command)), politely_ended():
+        sweep(*workspace.folders())
+        references = read_references(workspace, decisions.approval)
+        baseline = references.baseline
+        prepared = prepare(options, clock, None if baseline is None else baseline.record.id)
+        with Ledger(workspace.ledger) as ledger:
+            player = prepared.player(ledger, watch)
+            played = play_all(prepared, player)
+            night = _Night(workspace, clock, decisions, prepared, references, ledger)
+            compared = night.compare(played, player)
+            return night.settle(replace(played, complete=compared.complete), compared)
+
+
+def read_references(workspace: Workspace, approval: Approval | None) -> References:
+    """Return the baseline and the anchor, or what is wrong with them."""
+    try:
+        baseline, problem = load_baseline(workspace), ""
+    except NoBaseline as error:
+        baseline, problem = None, str(error)
+    except DataError as error:
+        if approval is not None:
+            raise
+        baseline, problem = None, str(error)
+    try:
+        return References(baseline, load_baseline(workspace, "anchor").samples, problem)
+    except NoBaseline:
+        return References(baseline, None, problem)
+    except DataError as error:
+        return References(baseline, None, problem, str(error))
+
+
+def play_all(prepared: Prepared, player: Player) -> Played:
+    """Play the fixed seeds, and two of each scenario again; Ctrl-C gives what is done so far."""
+    try:
+        played = player.play(prepared.tasks)
+        if played.complete:
+            played = player.repeat(played, prepared.tasks, prepared.setup.date)
+    except KeyboardInterrupt:
+        return player.found(prepared.tasks)
+    return played
+
+
+@dataclass(frozen=True, slots=True)
+class _Night:
+    workspace: Workspace
+    clock: Clock
+    decisions: NightlyOptions
+    prepared: Prepared
+    references: References
+    ledger: Ledger
+
+    def compare(self, played: Played, player: Player) -> Compared:
+        """Ask the gate; Ctrl-C while it plays fresh seeds leaves the night incomplete."""
+        baseline, prepared = self.references.baseline, self.prepared
+        compared = Compared(complete=played.complete, problem=self.references.problem)
+        if baseline is None:
+            return compared
+        suite = prepared.options.suite
+        candidate = suite_samples(suite, prepared.run_id, played, suite.scenarios)
+        if played.complete:
+            compared.rerun = self._rerun(baseline, player)
+        try:
+            compared.diff = self._judge(baseline, candidate, compared.rerun)
+        except KeyboardInterrupt:
+            compared.complete = False
+        except DataError as error:  # the baseline's code does not play here as it once did
+            compared.problem = str(error)
+        if not compared.complete:
+            compared.diff = None
+            compared.problem = "the run was stopped before it could be compared"
+        return compared
+
+    def _judge(self, baseline: Baseline, candidate: SuiteSamples, rerun: FreshRerun | None) -> Diff:
+        return judge(
+            baseline.samples,
+            candidate,
+            rerun,
+            self.decisions.policy,
+            history=self._memory().history,
+            quarantine=self._quarantine(),
+            anchor=self.references.anchor,
+        )
+
+    def _rerun(self, baseline: Baseline, player: Player) -> FreshRerun:
+        options = self.prepared.options
+        subject = subject_of(baseline.setup.subject)
+        same = baseline.setup.code_hash == self.prepared.code.code_hash
+        crew = (
+            LocalCrew(subject, options.workers, options.timeout_s, baseline.setup.imports)
+            if same
+            else frozen_crew(baseline, self.workspace.caches, options.workers, options.timeout_s)
+        )
+        return FreshRerun(
+            suite=options.suite,
+            date=self.prepared.setup.date,
+            baseline=baseline,
+            old=Player(self.ledger, crew, baseline.setup.code_hash, subject, player.watch),
+            new=player,
+            proof=None if same else proof_of(baseline, self.workspace.caches),
+        )
+
+    def settle(self, played: Played, compared: Compared) -> NightlyOutcome:
+        """Write everything, approve if asked, and remember the night."""
+        result = self._result(played, compared)
+        why_not = refusal(result, self.decisions.approval)
+        code = exit_code(
+            result,
+            fail_on_regression=self.decisions.fail_on_regression,
+            approval=self.decisions.approval,
+            refused=why_not is not None,
+            anchor_problem=bool(self.references.anchor_problem),
+        )
+        outputs = texts(result)
+        with undisturbed():
+            places = publish(self.workspace, result, self.prepared.setup, outputs)
+            self._remember(result, code)
+        approved = None
+        if self.decisions.approval is not None and why_not is None:
+            approved = self._approve(result, self.decisions.approval)
+        if self.decisions.set_anchor and why_not is None and result.run.status == "complete":
+            point(self.workspace, "anchor", approved or load_baseline(self.workspace))
+        return NightlyOutcome(
+            exit_code=code,
+            result=result,
+            places=places,
+            played=played.played,
+            kept=played.kept,
+            approved=None if approved is None else approved.record.id,
+            messages=tuple(
+                text
+                for text in (
+                    why_not,
+                    compared.problem if approved is None else "",
+                    self.references.anchor_problem,
+                )
+                if text
+            ),
+        )
+
+    def _result(self, played: Played, compared: Compared) -> NightlyResult:
+        rerun, baseline = compared.rerun, self.references.baseline
+        memory = self._memory()
+        notes = [
+            *self._notes(compared),
+            *(f"set aside, its checksum did not fit: {row}" for row in self.ledger.set_aside),
+        ]
+        run = nightly_run(
+            self.prepared,
+            played,
+            iso(self.clock.now_ns()),
+            {} if rerun is None else rerun.seeds,
+            tuple(notes),
+        )
+        return NightlyResult(
+            run=run,
+            diff=compared.diff,
+            problem=compared.problem,
+            baseline=None if baseline is None else baseline.record,
+            baseline_samples=None if baseline is None else baseline.samples,
+            fresh=None if rerun is None else rerun.sides(run.run_id),
+            past=memory.past(self.decisions.policy),
+            last_success_at=memory.last_success_at,
+        )
+
+    def _notes(self, compared: Compared) -> list[str]:
+        baseline, notes = self.references.baseline, list(compared.notes)
+        if self.references.anchor_problem:
+            notes.append(f"the anchor could not be read: {self.references.anchor_problem}")
+        if baseline is not None and baseline.setup.versions != self.prepared.setup.versions:
+            now, then = self.prepared.setup.versions, baseline.setup.versions
+            changed = sorted(name for name in {*now, *then} if now.get(name) != then.get(name))
+            notes.append(f"libraries differ from the baseline's: {', '.join(changed)}")
+        return notes
+
+    def _memory(self) -> Memory:
+        name = remembered_suite(self.prepared.options.suite.id, planted=False)
+        return Memory(self.ledger, name, self.prepared.run_id)
+
+    def _quarantine(self) -> Quarantine:
+        try:
+            text = self.workspace.quarantine.read_text(encoding="utf-8")
+            return Quarantine.from_document(json.loads(text), self.clock)
+        except FileNotFoundError:
+            return Quarantine((), self.clock)
+        except (OSError, ValueError) as error:
+            raise DataError(
+                "the quarantine cannot be read",
+                where=str(self.workspace.quarantine),
+                found=str(error),
+                remedy="Mend or remove the file",
+            ) from error
+
+    def _remember(self, result: NightlyResult, code: int) -> None:
+        baseline, run = self.references.baseline, result.run
+        same = baseline is not None and (
+            baseline.setup.code_hash == run.code.code_hash
+            and baseline.setup.subject == self.prepared.setup.subject
+        )
+        night = night_of(run.samples, result.diff, run.created_at, same_code=same)
+        name = remembered_suite(run.suite_id, planted=self.prepared.planted)
+        self.ledger.record(run.run_id, name, run.created_at, night_body(result, night, code))
+        if result.diff is not None and not self.prepared.planted:
+            self._hold(result.diff, same_code=same)
+
+    def _hold(self, diff: Diff, *, same_code: bool) -> None:
+        """Put metrics that cannot be trusted into quarantine from the next night on."""
+        policy, quarantine = self.decisions.policy, self._quarantine()
+        trusted = [each for each in diff.findings if same_code or each.word != "regression"]
+        proposed = [
+            pair
+            for pair in proposals(trusted, self._memory().history, policy)
+            if quarantine.holding(pair[0]) is None
+        ]
+        if proposed:
+            added = entries_for(proposed, self.decisions.owner, self.clock, policy)
+            document = quarantine.with_entries(added).document()
+            write_whole(self.workspace.quarantine, document_text(document))
+
+    def _approve(self, result: NightlyResult, approval: Approval) -> Baseline:
+        """Write the baseline, see that its frozen code plays as it did, and move the pointer."""
+        baseline = write_baseline(
+            self.workspace, result.run, self.prepared.setup, approval, iso(self.clock.now_ns())
+        )
+        options, caches = self.prepared.options, self.workspace.caches
+        crew = frozen_crew(baseline, caches, options.workers, options.timeout_s)
+        prove(baseline, crew, proof_of(baseline, caches))
+        point(self.workspace, "current", baseline)
+        return baseline

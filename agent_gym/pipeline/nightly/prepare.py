@@ -1,0 +1,208 @@
+"""Everything that can be known and refused before the first seed is played."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from importlib import import_module
+from statistics import median
+from typing import Any
+
+from agent_gym.core.clock import Clock
+from agent_gym.core.errors import ConfigError
+from agent_gym.core.files import to_json
+from agent_gym.core.manifest import describe
+from agent_gym.core.registry import configure, entry, unknown
+from agent_gym.evaluation.scenarios.plants import PLANTS
+from agent_gym.evaluation.scenarios.scenario import Subject
+from agent_gym.evaluation.scenarios.suite import Suite, fixed_seeds
+from agent_gym.pipeline.nightly.code_identity import CodeIdentity, code_identity, packages_of
+from agent_gym.pipeline.nightly.crew import LocalCrew, Row, Task
+from agent_gym.pipeline.nightly.ledger import Ledger
+from agent_gym.pipeline.nightly.options import RunOptions
+from agent_gym.pipeline.nightly.run import Played, Player, Watch, subject_document, suite_samples
+from agent_gym.pipeline.nightly.setup import Setup
+from agent_gym.pipeline.nightly.times import compact, iso, run_date
+from agent_gym.reporting.nightly import Code, NightlyRun, SeedLists
+
+PLANTED = "planted"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A checked question, and the name of the run that will answer it."""
+
+    options: RunOptions
+    setup: Setup
+    code: CodeIdentity
+    tasks: tuple[Task, ...]
+    run_id: str
+    created_at: str
+
+    @property
+    def planted(self) -> bool:
+        """Return whether a fault was put in on purpose."""
+        return self.options.subject.plant is not None
+
+    def player(self, ledger: Ledger, watch: Watch) -> Player:
+        """Return who plays today's side."""
+        asked = self.options
+        crew = LocalCrew(asked.subject, asked.workers, asked.timeout_s, asked.imports)
+        return Player(ledger, crew, self.code.code_hash, asked.subject, watch)
+
+
+def prepare(options: RunOptions, clock: Clock, baseline_id: str | None = None) -> Prepared:
+    """Check what is asked for and name the run.
+
+    Raises:
+        ConfigError: A module, scenario, metric, agent, desk or planted fault does not exist.
+    """
+    for name in options.imports:
+        _import(name)
+    suite, subject = options.suite, options.subject
+    check_subject(subject)
+    for scenario in suite.scenarios:
+        scenario.metrics()
+    code = code_identity(packages_of(suite, subject, options.imports))
+    now_ns = clock.now_ns()
+    setup = Setup(
+        suite=suite.model_dump(mode="json", exclude_unset=True),
+        subject=subject_document(subject),
+        imports=options.imports,
+        date=run_date(now_ns, options.date),
+        code_hash=code.code_hash,
+        packages=code.packages,
+        versions=code.versions,
+        baseline=baseline_id,
+    )
+    return Prepared(
+        options=options,
+        setup=setup,
+        code=code,
+        tasks=tuple(Task(each, fixed_seeds(suite.id, each)) for each in suite.scenarios),
+        run_id=_run_id(now_ns, setup),
+        created_at=iso(now_ns),
+    )
+
+
+def check_subject(subject: Subject) -> None:
+    """Raise ConfigError unless agent, desk and planted fault exist with these parameters."""
+    agent, desk = subject.agent, subject.desk
+    configure(entry("agent", agent.use).config, agent.params, where=f"agent {agent.use}")
+    configure(entry("desk", desk.use).config, desk.params, where=f"desk {desk.use}")
+    if subject.plant is not None and subject.plant not in PLANTS:
+        raise unknown("planted fault", subject.plant, tuple(sorted(PLANTS)))
+
+
+def nightly_run(
+    prepared: Prepared,
+    played: Played,
+    finished_at: str,
+    fresh: Mapping[str, tuple[int, ...]],
+    notes: tuple[str, ...],
+) -> NightlyRun:
+    """Return the run as the reports take it."""
+    options, suite = prepared.options, prepared.options.suite
+    samples = suite_samples(suite, prepared.run_id, played, suite.scenarios)
+    return NightlyRun(
+        run_id=prepared.run_id,
+        suite_id=suite.id,
+        suite_version=suite.version,
+        created_at=prepared.created_at,
+        finished_at=finished_at,
+        status="complete" if played.complete else "partial",
+        command=" ".join(options.command),
+        samples=samples,
+        code=Code(
+            commit=prepared.code.commit,
+            dirty=prepared.code.dirty,
+            code_hash=prepared.code.code_hash,
+        ),
+        manifest=_manifest(prepared),
+        machine=_machine(),
+        subject=prepared.setup.subject,
+        seeds=SeedLists(
+            fixed={task.scenario.name: task.seeds for task in prepared.tasks}, fresh=dict(fresh)
+        ),
+        expected=tuple(scenario.name for scenario in suite.scenarios),
+        params={each.name: each.setting().model_dump(mode="json") for each in suite.scenarios},
+        durations=_durations(played) if options.timings else {},
+        perf=_perf(played) if options.timings else {},
+        notes=(*_planted_note(options.subject), *notes),
+    )
+
+
+def _planted_note(subject: Subject) -> tuple[str, ...]:
+    if subject.plant is None:
+        return ()
+    return (f"SELF-TEST: the fault {subject.plant!r} was planted; this run can be no baseline",)
+
+
+def _import(name: str) -> None:
+    try:
+        import_module(name)
+    except ImportError as error:
+        raise ConfigError(
+            "this module cannot be imported",
+            where="--import",
+            found=f"{name}: {error}",
+            remedy="Put its folder on PYTHONPATH",
+        ) from error
+
+
+def _run_id(now_ns: int, setup: Setup) -> str:
+    said = to_json([setup.suite, setup.subject, setup.code_hash, setup.date, setup.baseline])
+    digest = blake2b(said.encode(), digest_size=4).hexdigest()
+    mark = f"-{PLANTED}" if setup.subject["plant"] is not None else ""
+    return f"{compact(now_ns)}-{digest}{mark}"
+
+
+def _manifest(prepared: Prepared) -> dict[str, Any]:
+    setup, suite = prepared.setup, prepared.options.suite
+    made = describe(
+        argv=list(prepared.options.command),
+        config={
+            "suite": setup.suite,
+            "subject": setup.subject,
+            "imports": list(setup.imports),
+            "date": setup.date,
+        },
+        data={scenario.name: scenario.identity()["data_hash"] for scenario in suite.scenarios},
+        commit=prepared.code.commit,
+    )
+    return made.model_dump(mode="json") | {"packages": setup.packages, "libraries": setup.versions}
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+    }
+
+
+def _durations(played: Played) -> dict[str, float]:
+    return {
+        name: round(sum(row["duration_s"] for row in rows), 6) for name, rows in played.rows.items()
+    }
+
+
+def _perf(played: Played) -> dict[str, dict[str, float]]:
+    return {name: _medians(rows) for name, rows in played.rows.items()}
+
+
+def _medians(rows: list[Row]) -> dict[str, float]:
+    names = sorted({name for row in rows for name in row["perf"]})
+    return {
+        name: median(row["perf"][name] for row in rows if row["perf"].get(name) is not None)
+        for name in names
+    }
+
+
+def suite_of(setup: Setup) -> Suite:
+    """Return the suite of a run that was kept."""
+    return configure(Suite, setup.suite, where="setup.json")

@@ -1,0 +1,243 @@
+"""Plays a suite: what the ledger has is taken from it, two seeds a scenario are played again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from agent_gym.core.manifest import fingerprint
+from agent_gym.evaluation.gate.samples import RunStatus, Sample, ScenarioSamples, SuiteSamples
+from agent_gym.evaluation.scenarios.scenario import Subject
+from agent_gym.evaluation.scenarios.suite import ScenarioConfig, Suite
+from agent_gym.pipeline.nightly.crew import Crew, Heard, Row, Task
+from agent_gym.pipeline.nightly.jobs import failed_row
+from agent_gym.pipeline.nightly.ledger import Ledger
+
+REPEATED_SEEDS = 2
+OTHER_FIGURES = "!figures"  # behind a hash: the way was the same, the figures were not
+CUT_SHORT = ("interrupted", "cancelled")
+
+
+class Watch(Protocol):
+    """Sees what is being done, to tell whoever waits."""
+
+    def expect(self, n: int) -> None:
+        """Hear that so many more seeds are wanted."""
+
+    def start(self, scenario: str, kept: int = 0) -> None:
+        """Hear that a scenario begins, of which so many seeds are done already."""
+
+    def advance(self, scenario: str, n: int = 1, error: str | None = None) -> None:
+        """Hear that so many seeds have been played."""
+
+
+class Silence:
+    """Tells nobody."""
+
+    def expect(self, n: int) -> None:
+        """Say nothing."""
+
+    def start(self, scenario: str, kept: int = 0) -> None:
+        """Say nothing."""
+
+    def advance(self, scenario: str, n: int = 1, error: str | None = None) -> None:
+        """Say nothing."""
+
+
+SILENCE = Silence()
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The rows of a set of tasks, by scenario and in the order of their seeds.
+
+    Attributes:
+        rows: One for each seed, good or not.
+        complete: Nothing was cut short by Ctrl-C.
+        played: Episodes that were played.
+        kept: Episodes that were found in the ledger.
+        repeated: The hash of the second playing, by scenario and seed.
+    """
+
+    rows: dict[str, list[Row]]
+    complete: bool
+    played: int
+    kept: int
+    repeated: dict[str, dict[int, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """One side of a comparison: code, subject, and the ledger of what it has already played."""
+
+    ledger: Ledger
+    crew: Crew
+    code_hash: str
+    subject: Subject
+    watch: Watch = SILENCE
+
+    def play(self, tasks: Sequence[Task]) -> Played:
+        """Return all rows; only what the ledger does not have is played."""
+        keys = self._keys(tasks)
+        done = self.ledger.find(keys.values())
+        self.watch.expect(len(keys))
+        missing = []
+        for task in tasks:
+            name = task.scenario.name
+            seeds = tuple(seed for seed in task.seeds if keys[name, seed] not in done)
+            self.watch.start(name, kept=len(task.seeds) - len(seeds))
+            if seeds:
+                missing.append(Task(task.scenario, seeds))
+        new = self.crew.play(missing, self._keeper(keys)) if missing else {}
+        made = {(name, row["seed"]): row for name, rows in new.items() for row in rows}
+        rows = {
+            task.scenario.name: [
+                made.get((task.scenario.name, seed)) or done[keys[task.scenario.name, seed]]
+                for seed in task.seeds
+            ]
+            for task in tasks
+        }
+        return Played(rows, _whole(new), played=len(made), kept=len(keys) - len(made))
+
+    def found(self, tasks: Sequence[Task]) -> Played:
+        """Return what the ledger has and play nothing; the rest counts as cancelled."""
+        keys = self._keys(tasks)
+        done = self.ledger.find(keys.values())
+        rows = {
+            task.scenario.name: [
+                done.get(keys[task.scenario.name, seed])
+                or failed_row(seed, "cancelled", "the run was stopped")
+                for seed in task.seeds
+            ]
+            for task in tasks
+        }
+        return Played(rows, complete=False, played=0, kept=len(done))
+
+    def repeat(self, played: Played, tasks: Sequence[Task], date: str) -> Played:
+        """Play two good seeds of each scenario a second time, in other processes, and note how."""
+        again = [Task(task.scenario, _chosen(task, played, date)) for task in tasks]
+        again = [task for task in again if task.seeds]
+        self.watch.expect(sum(len(task.seeds) for task in again))
+        rows = self.crew.play(again, self._tell) if again else {}
+        repeated = {}
+        for name, second in rows.items():
+            first = {row["seed"]: row for row in played.rows[name]}
+            repeated[name] = {
+                row["seed"]: _repeated_hash(first[row["seed"]], row)
+                for row in second
+                if row["status"] not in CUT_SHORT
+            }
+        return replace(
+            played,
+            complete=played.complete and _whole(rows),
+            played=played.played + sum(map(len, rows.values())),
+            repeated=repeated,
+        )
+
+    def _keys(self, tasks: Sequence[Task]) -> dict[tuple[str, int], str]:
+        """Return the ledger's key of every seed: the hash of all that decides its figures."""
+        keys = {}
+        for task in tasks:
+            question = fingerprint(
+                {
+                    "code": self.code_hash,
+                    "identity": task.scenario.identity(),
+                    "name": task.scenario.name,
+                    "subject": subject_document(self.subject),
+                }
+            )
+            for seed in task.seeds:
+                keys[task.scenario.name, seed] = f"{question}-{seed}"
+        return keys
+
+    def _keeper(self, keys: Mapping[tuple[str, int], str]) -> Heard:
+        def heard(name: str, rows: list[Row]) -> None:
+            good = {keys[name, row["seed"]]: row for row in rows if row["status"] == "ok"}
+            if good:
+                self.ledger.keep(good)
+            self._tell(name, rows)
+
+        return heard
+
+    def _tell(self, name: str, rows: list[Row]) -> None:
+        for row in rows:
+            self.watch.advance(name, error=row["error"])
+
+
+def _whole(rows: Mapping[str, list[Row]]) -> bool:
+    return all(row["status"] not in CUT_SHORT for found in rows.values() for row in found)
+
+
+def subject_document(subject: Subject) -> dict[str, Any]:
+    """Return who is under test as plain values."""
+    return {
+        "agent": subject.agent.model_dump(mode="json"),
+        "desk": subject.desk.model_dump(mode="json"),
+        "plant": subject.plant,
+    }
+
+
+def suite_samples(
+    suite: Suite, run_id: str, played: Played, scenarios: Sequence[ScenarioConfig]
+) -> SuiteSamples:
+    """Return rows as the gate takes them, scenarios in the order of their names."""
+    return SuiteSamples(
+        run_id=run_id,
+        suite_id=suite.id,
+        suite_version=suite.version,
+        scenarios=tuple(
+            ScenarioSamples(
+                name=scenario.name,
+                identity=scenario.identity(),
+                metrics=scenario.metrics(),
+                samples=tuple(sample_of(row) for row in played.rows[scenario.name]),
+                repeated=played.repeated.get(scenario.name, {}),
+            )
+            for scenario in sorted(scenarios, key=lambda each: each.name)
+        ),
+    )
+
+
+def sample_of(row: Row) -> Sample:
+    """Return a row as a sample."""
+    return Sample(
+        seed=row["seed"],
+        status=cast(RunStatus, row["status"]),
+        metrics=row["metrics"],
+        trajectory_hash=row["trajectory_hash"],
+        error=row["error"],
+    )
+
+
+def failures(samples: SuiteSamples) -> list[str]:
+    """Return each scenario with a seed that is not good, and why."""
+    found = []
+    for scenario in samples.scenarios:
+        bad = [sample for sample in scenario.samples if sample.status != "ok"]
+        if bad or not scenario.samples:
+            first = f"seed {bad[0].seed}: {bad[0].status}, {bad[0].error}" if bad else "no seed"
+            found.append(f"{scenario.name}: {len(bad)} of {len(scenario.samples)} failed; {first}")
+    return found
+
+
+def _chosen(task: Task, played: Played, date: str) -> tuple[int, ...]:
+    """Return good seeds to play again: others every day, the same ones within a day."""
+    good = [row["seed"] for row in played.rows[task.scenario.name] if row["status"] == "ok"]
+
+    def drawn(seed: int) -> bytes:
+        return blake2b(f"{date}\0{task.scenario.name}\0{seed}".encode(), digest_size=8).digest()
+
+    return tuple(sorted(sorted(good, key=drawn)[:REPEATED_SEEDS]))
+
+
+def _repeated_hash(first: Row, second: Row) -> str:
+    if second["status"] != "ok":
+        return f"!{second['status']}"
+    same = msgspec.json.encode(first["metrics"], order="deterministic") == msgspec.json.encode(
+        second["metrics"], order="deterministic"
+    )
+    return str(second["trajectory_hash"]) + ("" if same else OTHER_FIGURES)

@@ -1,0 +1,64 @@
+"""What a run was asked for, kept with it: enough to play any of its seeds again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agent_gym.core.registry import Ref
+from agent_gym.evaluation.scenarios.scenario import Subject
+
+SETUP_SCHEMA = "agent_gym.setup/1"
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """The whole question of a run.
+
+    Attributes:
+        suite: The suite as it was given; what was left at a default is left out.
+        subject: Agent, desk, and the fault that was planted, if any.
+        imports: Modules that register things without an entry point.
+        date: Chooses the fresh seeds.
+        code_hash: The code that played.
+        packages: The hash of the sources of each top-level package.
+        versions: Libraries, Python and machine.
+        baseline: The baseline that the run was compared with.
+    """
+
+    suite: dict[str, Any]
+    subject: dict[str, Any]
+    imports: tuple[str, ...]
+    date: str
+    code_hash: str
+    packages: dict[str, str]
+    versions: dict[str, str]
+    baseline: str | None = None
+
+
+def setup_document(setup: Setup) -> dict[str, Any]:
+    """Return a setup as plain values."""
+    fields: dict[str, Any] = msgspec.to_builtins(setup)
+    return {"schema": SETUP_SCHEMA, **fields}
+
+
+def read_setup(document: Mapping[str, Any]) -> Setup:
+    """Return the setup that setup_document() described; ValueError if it is none."""
+    fields = dict(document)
+    if fields.pop("schema", None) != SETUP_SCHEMA:
+        raise ValueError(f"not a setup of the form {SETUP_SCHEMA}")
+    try:
+        return msgspec.convert(fields, Setup)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"a setup that cannot be read: {error}") from error
+
+
+def subject_of(document: Mapping[str, Any]) -> Subject:
+    """Return who was under test."""
+    return Subject(
+        desk=Ref.model_validate(document["desk"]),
+        agent=Ref.model_validate(document["agent"]),
+        plant=document.get("plant"),
+    )
