@@ -12,6 +12,8 @@ from agent_gym.evaluation.backtest import BacktestConfig
 from tests.apps.cli_samples import bars_file, make_call
 
 SHORT = ("--train", "10d", "--validation", "2d", "--test", "5d", "--embargo", 20, "--draws", 10)
+COMBINED = ("--protocol", "combinatorial", "--data")
+GROUPS = ("--groups", 5, "--tested", 2, "--embargo", 20, "--draws", 10)
 SEEDS = ("--seeds", 3, "--bars", 1_200, "--embargo", 20, "--draws", 5)
 
 
@@ -83,6 +85,31 @@ def test_a_table_for_people(call, file):
         assert part in text
 
 
+def test_combinations_end_to_end(call, trials, file):
+    words = ("rules/sma-cross:fast=3/5,slow=20", "rules/random", *COMBINED, file, *GROUPS)
+    words += ("--lockbox", "5d")
+    first, second = call(*words, "--json"), call(*words, "--json", "--jobs", 2)
+    assert first == second
+    assert first[0] == 0
+    found = json.loads(first[1])
+    assert (found["protocol"]["combinations"], found["protocol"]["paths"]) == (10, 4)
+    assert "--protocol combinatorial --groups 5" in found["manifest"]["command"]
+    grid, dice = found["arms"][:2]
+    assert len(grid["paths"]["paths"]) == 4
+    assert dice["paths"]["growth"] is None
+    assert json.loads(trials("--json")[1])["verified"]["trials"] == 2 + 7 + 2 + 16 - 1
+    code, out, _ = call(*words)
+    text = " ".join(out.split())
+    assert code == 0
+    for part in (
+        "combinatorial, 10 combinations: 779 tested bars",
+        "Over the paths",
+        "rules/random: it neither learns nor chooses, so its 4 paths are one and the same",
+        "Lockbox: the last 120 bars",
+    ):
+        assert part in text
+
+
 def test_gates_on_a_null(call):
     code, out, _ = call("rules/random", "--market", "known/n1", *SEEDS, "--gate")
     assert code == 0
@@ -119,6 +146,10 @@ def test_the_lockbox_is_opened_once(call, trials, file):
         (("rules/random", "--market", "known/m1", "--cost-bp", 3, "--fee-bps", 2), "one flat cost"),
         (("rules/random", "--market", "known/m1", "--report", "x.pdf"), ".html"),
         (("rules/random", "--market", "known/m1", "--bars", 100), "too few bars"),
+        (("rules/random", "--data", "x.csv", "--groups", 5), "change nothing"),
+        (("rules/random", *COMBINED, "x.csv", "--train", "9d"), "change nothing"),
+        (("rules/random", *COMBINED, "x.csv", "--release", "1"), "change nothing"),
+        (("rules/random", *COMBINED, "x.csv", "--report", "x.html"), "of one account"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(call, words, said):

@@ -38,13 +38,14 @@ from agent_gym.core.registry import Ref
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.backtest import BacktestConfig
 from agent_gym.evaluation.baselines import Arm, reference_arms
+from agent_gym.evaluation.protocol.combinatorial import CombinatorialPlan, evaluate_combinatorial
 from agent_gym.evaluation.protocol.forward import ForwardPlan, evaluate_forward
 from agent_gym.evaluation.protocol.report import Evaluation
 from agent_gym.evaluation.protocol.seed_job import is_known
 from agent_gym.evaluation.protocol.seeded import SeededPlan, evaluate_seeded, with_first_path
 from agent_gym.evaluation.protocol.setting import Setting
 from agent_gym.evaluation.protocol.sheet import evaluation_sheet, regimes_of
-from agent_gym.evaluation.protocol.splits import WalkForward
+from agent_gym.evaluation.protocol.splits import Combinatorial, WalkForward
 from agent_gym.evaluation.protocol.trials import TrialRegistry
 from agent_gym.evaluation.tearsheet import Sheet, format_of, write_sheet
 from agent_gym.markets.bars import Bars
@@ -59,6 +60,11 @@ app = typer.Typer(
     context_settings={"allow_interspersed_args": True},
 )
 
+IDLE = {  # options that say nothing under a protocol
+    "seeds": ("validation", "test", "expanding", "lockbox", "release", "groups", "tested"),
+    "walk-forward": ("seeds", "groups", "tested"),
+    "combinatorial": ("seeds", "train", "validation", "test", "expanding", "release"),
+}
 COST_FIELDS = (
     "taker_bps",
     "maker_bps",
@@ -100,7 +106,8 @@ def evaluate(
         request,
         pictures=bool(outputs.report),
     )
-    run = forward if asked.protocol_name() == "walk-forward" else seeded
+    protocols = {"walk-forward": forward, "combinatorial": combinatorial, "seeds": seeded}
+    run = protocols[asked.protocol_name()]
     registry = TrialRegistry(outputs.registry or home() / TRIALS)
     for path in outputs.report:
         format_of(path)
@@ -156,17 +163,20 @@ class Asked:
                 found="--protocol seeds with --data",
                 remedy="Leave out --protocol, or name a market",
             )
-        wrong = {
-            "seeds": ("validation", "test", "expanding", "lockbox", "release"),
-            "walk-forward": ("seeds",),
-        }[name]
+        if name == "combinatorial" and self.pictures:
+            raise ConfigError(
+                "a tear sheet is of one account, and combinatorial trades many",
+                found="--report with --protocol combinatorial",
+                remedy="Leave out --report and use --json, or choose walk-forward",
+            )
+        wrong = IDLE[name]
         said = words_of(self.job.model_copy(update=_defaults(wrong)))
         idle = [word for word in words_of(self.job) if word not in said]
         if idle:
             raise ConfigError(
                 f"these options change nothing under the protocol {name}",
                 found=" ".join(idle),
-                remedy="Leave them out, or choose the other --protocol",
+                remedy="Leave them out, or choose another --protocol",
             )
         return name
 
@@ -217,10 +227,7 @@ def costs_of(job: EvaluateJob, config: BacktestConfig) -> BacktestConfig:
 
 def forward(asked: Asked, setting: Setting) -> tuple[Evaluation, Sheet | None]:
     """Walk forward over one series."""
-    job = asked.job
-    fields = set(BacktestJob.model_fields) & set(EvaluateJob.model_fields)
-    source = BacktestJob(**{name: getattr(job, name) for name in fields})
-    bars = with_funding(open_bars(source, asked.request), job.funding, asked.request)
+    job, bars = asked.job, one_series(asked)
     plan = ForwardPlan(
         walk=WalkForward(
             train=rows_of(job.train or TRAIN, bars, "--train"),
@@ -239,6 +246,28 @@ def forward(asked: Asked, setting: Setting) -> tuple[Evaluation, Sheet | None]:
     )
     found = evaluate_forward(bars, asked.arms(bars.instrument), plan, setting)
     return found, evaluation_sheet(found) if asked.pictures else None
+
+
+def combinatorial(asked: Asked, setting: Setting) -> tuple[Evaluation, Sheet | None]:
+    """Test every choice of stretches of one series."""
+    job, bars = asked.job, one_series(asked)
+    said = {name: getattr(job, name) for name in Combinatorial.model_fields}
+    plan = CombinatorialPlan(
+        split=Combinatorial(**said),
+        config=asked.config,
+        lockbox=rows_of(job.lockbox, bars, "--lockbox"),
+        seed=job.seed,
+        draws=job.draws,
+    )
+    return evaluate_combinatorial(bars, asked.arms(bars.instrument), plan, setting), None
+
+
+def one_series(asked: Asked) -> Bars:
+    """Return the bars of a file, or of a market that is drawn once."""
+    job = asked.job
+    fields = set(BacktestJob.model_fields) & set(EvaluateJob.model_fields)
+    source = BacktestJob(**{name: getattr(job, name) for name in fields})
+    return with_funding(open_bars(source, asked.request), job.funding, asked.request)
 
 
 def seeded(asked: Asked, setting: Setting) -> tuple[Evaluation, Sheet | None]:

@@ -35,10 +35,15 @@ class EvaluateJob(Config):
         f"known markets {KNOWN_COST_BP:g} unless other costs are given",
     )
 
-    protocol: Literal["walk-forward", "seeds"] | None = Field(
+    protocol: Literal["walk-forward", "combinatorial", "seeds"] | None = Field(
         default=None,
-        description="walk-forward or seeds (default seeds with --market, else walk-forward)",
+        description="walk-forward, combinatorial (purged cross-validation) or seeds (default seeds "
+        "with --market, else walk-forward)",
     )
+    groups: int = Field(
+        default=10, ge=2, le=40, description="equal stretches that combinatorial cuts the bars into"
+    )
+    tested: int = Field(default=2, ge=1, description="stretches that a combination tests")
     seeds: int = Field(default=20, ge=2, description="how often the market is drawn")
     seed: int = Field(default=0, ge=0, description="first seed")
     train: str | None = Field(

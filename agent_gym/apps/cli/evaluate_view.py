@@ -8,6 +8,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from agent_gym.apps.cli.output import table
@@ -32,8 +33,10 @@ def evaluation_view(found: Evaluation, registry: Path, reports: Sequence[Path]) 
     parts: list[RenderableType] = [_verdict(arm) for arm in found.agents]
     parts += [_failed(each) for each in found.failed]
     parts.append(_table(found))
+    if any(arm.paths is not None for arm in found.arms):
+        parts.append(_paths_table(found))
     parts += [_gate(arm) for arm in found.arms if arm.gates]
-    lines = [_where(found), *_known(found), *_spa(found), *_lockbox(found)]
+    lines = [_where(found), *_paths_notes(found), *_known(found), *_spa(found), *_lockbox(found)]
     lines.append(_trials(found, registry))
     lines += [f"Look at {path}" for path in reports]
     return Group(*parts, *map(Text, lines))
@@ -69,11 +72,50 @@ def _table(found: Evaluation) -> RenderableType:
         row.append(str(arm.lucky) if with_seeds else _text(figures, "psr"))
         rows.append((*row, _text(figures, "dsr"), _text(figures, "p_random")))
     title = f"Basis points a bar ({found.unit}) after costs; p is of random timing"
-    made = table(title, tuple(heads), rows)
+    return _right(table(title, tuple(heads), rows))
+
+
+def _right(made: Table) -> Table:
+    """Return a table of numbers without lines, which fits a narrow terminal."""
     made.box, made.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
     for column in made.columns[1:]:
         column.justify, column.no_wrap = "right", True
     return made
+
+
+def _paths_table(found: Evaluation) -> RenderableType:
+    """Return the spread of every arm's paths; one path has none."""
+    heads = ("arm", "paths", "Sharpe", "5 to 95 %", "<0", "growth %", "5 to 95 %", "<0")
+    rows: list[tuple[object, ...]] = []
+    for arm in found.arms:
+        if arm.paths is None:
+            continue
+        told = arm.paths.as_dict()
+        if told["sharpe"] is None:
+            path = told["paths"][0]
+            ratio = "-" if path["sharpe"] is None else f"{path['sharpe']:.2f}"
+            rows.append((arm.label, "1", ratio, "-", "-", f"{100 * path['growth']:.1f}", "-", "-"))
+            continue
+        row = [arm.label, str(len(told["paths"]))]
+        for name, scale, digits in (("sharpe", 1.0, 2), ("growth", 100.0, 1)):
+            low, middle, high = (
+                f"{scale * told[name][part]:.{digits}f}" for part in ("low", "median", "high")
+            )
+            row += [middle, f"{low} to {high}", f"{100 * told[name]['below_0']:.0f} %"]
+        rows.append(tuple(row))
+    return _right(table("Over the paths: yearly Sharpe ratio and log growth, net", heads, rows))
+
+
+def _paths_notes(found: Evaluation) -> list[str]:
+    """Return what must be said of agents whose paths are no distribution."""
+    noted = [(arm.label, arm.paths.note) for arm in found.agents if arm.paths is not None]
+    lines = [f"{label}: {note}" for label, note in noted if note is not None]
+    if noted:
+        lines.append(
+            "Judged is the path in the middle by Sharpe ratio. Most paths learn from what came "
+            "later, so none is a record of what could have been earned"
+        )
+    return lines
 
 
 def _text(figures: dict[str, float | int | None], name: str) -> str:
@@ -95,7 +137,8 @@ def _gate(arm: ArmReport) -> Text:
 def _where(found: Evaluation) -> str:
     market, protocol = found.market, found.protocol
     span = f"{format_time(market['first_ns'])} to {format_time(market['last_ns'])}"
-    often = f"{protocol['folds']} folds" if "folds" in protocol else f"{protocol['seeds']} seeds"
+    counted = next(name for name in ("folds", "combinations", "seeds") if name in protocol)
+    often = f"{protocol[counted]} {counted}"
     return (
         f"{protocol['name']}, {often}: {market['bars']:,} tested bars of "
         f"{format_period(market['period_ns'])}, {market['name']}, {span}"

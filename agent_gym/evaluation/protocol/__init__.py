@@ -2,7 +2,8 @@
 
 Belongs here: which rows are learned from and tested, the trial registry, the lockbox, random timing
 as a baseline, gates on null markets, and the rules of the verdict. ``forward`` walks over one
-series, ``seeded`` draws a market anew for each seed; both hand on an ``Evaluation``.
+series, ``combinatorial`` tests every choice of its stretches, ``seeded`` draws a market anew for
+each seed; all hand on an ``Evaluation``.
 No figure that takes luck into account is made without an entry in the registry.
 """
 
@@ -10,6 +11,7 @@ from agent_gym.evaluation.protocol.lockbox import Lockbox, Opening
 from agent_gym.evaluation.protocol.report import ArmReport, Evaluation
 from agent_gym.evaluation.protocol.splits import (
     Combination,
+    Combinatorial,
     Fold,
     Span,
     WalkForward,
@@ -23,6 +25,7 @@ from agent_gym.evaluation.protocol.verdict import Evidence, Verdict, judge
 __all__ = [
     "ArmReport",
     "Combination",
+    "Combinatorial",
     "Evaluation",
     "Evidence",
     "Fold",

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from agent_gym.core.errors import AgentError, AgentGymError, VenueError
 from agent_gym.core.registry import Ref
-from agent_gym.core.types import FloatArray
+from agent_gym.core.types import Agent, FloatArray
 from agent_gym.evaluation.backtest import BacktestEngine
 from agent_gym.evaluation.baselines import Arm
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.metrics import measure
 from agent_gym.evaluation.protocol.failures import broken, placed
-from agent_gym.evaluation.protocol.pnl import BarPnl, bar_pnl
+from agent_gym.evaluation.protocol.pnl import BarPnl, bar_pnl, ratio
 from agent_gym.evaluation.protocol.splits import Fold, WalkForward
 from agent_gym.evaluation.protocol.walk import Walk
 from agent_gym.evaluation.results import BacktestResults
@@ -27,6 +27,7 @@ from agent_gym.exchange.series import run_series
 from agent_gym.exchange.tape import Tape
 from agent_gym.markets.bars import Bars
 
+Maker: TypeAlias = Callable[[], tuple[Agent, Sequence[Ref]]]
 DECISION = re.compile(r"decision (\d+)")
 
 
@@ -68,15 +69,19 @@ class Ledger:
 
     def decide(self, arm: Arm) -> Decided:
         """Run an arm through all folds; its errors say whose they are and in which fold."""
+        return self.decide_as(arm.label, lambda: self._walk.agent(arm.refs, self._best_on_train))
+
+    def decide_as(self, label: str, make_agent: Maker) -> Decided:
+        """Run the agent that is made; an error in making or running it is one of the agent."""
         try:
-            agent, chosen = self._walk.agent(arm.refs, self._best_on_train)
+            agent, chosen = make_agent()
             run = self._engine.run(self.bars, agent, self.seed)
         except AgentError as error:
-            raise placed(error, arm.label, self._fold_of(error)) from error
+            raise placed(error, label, self._fold_of(error)) from error
         except AgentGymError:
             raise
         except Exception as error:  # the border at which the failure of an agent is a record
-            raise broken(error, arm.label) from error
+            raise broken(error, label) from error
         tested = replace(run, equity=run.equity[self.first :])
         return Decided(run.target[self.first :], run.caps, tested.equity_hash, tuple(chosen))
 
@@ -145,5 +150,4 @@ class Ledger:
             self._past[key] = bar_pnl(self.past(ref))
         # Row t of the bars is row t - 1 of what bars brought.
         rows = self._past[key].net[max(0, fold.train.start - 1) : fold.train.stop - 1]
-        spread = float(rows.std())
-        return float(rows.mean()) / spread if spread > 0.0 else 0.0
+        return ratio(rows)

@@ -32,7 +32,7 @@ from agent_gym.evaluation.protocol.lockbox import LOCKBOX, Lockbox, Opening
 from agent_gym.evaluation.protocol.permutation import DRAWS
 from agent_gym.evaluation.protocol.pnl import trial_returns
 from agent_gym.evaluation.protocol.report import Evaluation
-from agent_gym.evaluation.protocol.setting import Setting, members, named, stretch
+from agent_gym.evaluation.protocol.setting import Setting, held_out, members, named, stretch
 from agent_gym.evaluation.protocol.splits import WalkForward
 from agent_gym.evaluation.protocol.standing import Standings
 from agent_gym.evaluation.protocol.trials import Outcome, Stretch, TrialPlan
@@ -59,14 +59,7 @@ def evaluate_forward(
     bars: Bars, arms: Sequence[Arm], plan: ForwardPlan, setting: Setting
 ) -> Evaluation:
     """Walk every arm over the bars before the lockbox, register the trials and judge the agents."""
-    seen = len(bars) - plan.lockbox
-    if seen < 2:
-        raise ConfigError(
-            "the lockbox leaves nothing to walk over",
-            found=f"{plan.lockbox:,} of {len(bars):,} rows held out",
-            remedy="Shorten --lockbox, or take a longer series",
-        )
-    box = Lockbox(setting.registry, stretch(bars, seen, len(bars))) if plan.lockbox else None
+    seen, box = held_out(bars, plan.lockbox, setting.registry)
     setting.registry.check()
     _check_release(plan, box)
     ledger = Ledger(bars.rows(0, seen), plan.walk, plan.config, plan.seed)
@@ -106,7 +99,7 @@ def evaluate_forward(
             seeds=(plan.seed,),
             commit=setting.commit,
         ),
-        lockbox=None if box is None else _lockbox_facts(box, plan),
+        lockbox=None if box is None else box.facts(plan.lockbox),
         opening=opening,
         spa=superiority([each for each in traded if each.arm.label in judged], plan.seed),
         failed=tuple(failed),
@@ -207,16 +200,3 @@ def _open(
             failed.append(FailedArm(arm.label, placed(error, "lockbox")))
     setting.registry.register([_outcome(arm, run, box.market, protocol, plan) for arm, run in runs])
     return opening, failed
-
-
-def _lockbox_facts(box: Lockbox, plan: ForwardPlan) -> dict[str, Any]:
-    """Return what is held out and how often it was looked at; nothing of the clock."""
-    openings = box.openings()
-    return {
-        "rows": plan.lockbox,
-        "first_ns": box.market.first_ns,
-        "last_ns": box.market.last_ns,
-        "openings": len(openings),
-        "releases": [opening.release for opening in openings],
-        "peeks": box.peeks(),
-    }

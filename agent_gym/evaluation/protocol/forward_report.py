@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,10 +19,19 @@ from agent_gym.evaluation.protocol.standing import Standings
 from agent_gym.evaluation.protocol.trials import Trial
 from agent_gym.evaluation.protocol.verdict import Evidence, family_level, judge
 from agent_gym.evaluation.results import BacktestResults
-from agent_gym.evaluation.statistics import mean_interval, paired_interval, spa
+from agent_gym.evaluation.statistics import Interval, mean_interval, paired_interval, spa
 
 UNIT: Unit = "growth"
 REPS = 5_000  # the ends of an interval at a family level lie far out
+
+
+class Daily(Protocol):
+    """An arm and the days of its growth."""
+
+    @property
+    def arm(self) -> Arm: ...
+    @property
+    def net_days(self) -> FloatArray: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,24 +62,15 @@ def report_on(
     """Return everything about one arm; an agent is judged, a baseline is not."""
     seeds = Seeds(ledger.seed).child("evaluate", each.arm.label)
     net = mean_interval(each.net_days, seeds.child("net"))
-    beside = [other for other in traded if other.arm.baseline and not each.arm.baseline]
-    level = family_level(len(beside))
-    versus = {
-        other.arm.label: paired_interval(
-            each.net_days,
-            other.net_days,
-            seeds.child("versus", other.arm.label),
-            level=level,
-            reps=REPS,
-        )
-        for other in beside
-    }
-    verdict, p_random = None, None
+    versus = against(each, traded, seeds)
+    verdict, p_random, unknown = None, None, None
     if not each.arm.baseline:
         drawn = random_timing(ledger.tape, each.decided.targets, ledger.config, seeds, draws)
-        p_random = drawn.p_value
+        p_random, unknown = drawn.p_value, drawn.unknown
         unseen = standings.unseen_growth(trial.id)
-        evidence = Evidence(net=net, versus=versus, p_random=p_random, unseen=unseen)
+        evidence = Evidence(
+            net=net, versus=versus, p_random=p_random, p_unknown=unknown, unseen=unseen
+        )
         verdict = judge(standings, trial.id, evidence)
     return ArmReport(
         label=each.arm.label,
@@ -81,6 +81,7 @@ def report_on(
         gross=mean_interval(each.gross_days, seeds.child("gross")),
         verdict=verdict,
         p_random=p_random,
+        p_unknown=unknown,
         versus=versus,
         folds=tuple(_folds(each, ledger))
         if len(each.arm.refs) > 1 or not each.arm.baseline
@@ -90,7 +91,23 @@ def report_on(
     )
 
 
-def superiority(traded: Sequence[Traded], seed: int) -> dict[str, dict[str, float]]:
+def against(each: Daily, traded: Sequence[Daily], seeds: Seeds) -> dict[str, Interval]:
+    """Return the difference of an agent to each baseline, at a level that holds for all of them."""
+    beside = [other for other in traded if other.arm.baseline and not each.arm.baseline]
+    level = family_level(len(beside))
+    return {
+        other.arm.label: paired_interval(
+            each.net_days,
+            other.net_days,
+            seeds.child("versus", other.arm.label),
+            level=level,
+            reps=REPS,
+        )
+        for other in beside
+    }
+
+
+def superiority(traded: Sequence[Daily], seed: int) -> dict[str, dict[str, float]]:
     """Return the p-values of all agents together against each baseline that holds or sits out."""
     agents = [each for each in traded if not each.arm.baseline]
     found = {}

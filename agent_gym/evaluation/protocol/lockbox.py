@@ -65,6 +65,18 @@ class Lockbox:
             for trial in self._registry.trials()
         )
 
+    def facts(self, rows: int) -> dict[str, Any]:
+        """Return what is held out and how often it was looked at; nothing of the clock."""
+        openings = self.openings()
+        return {
+            "rows": rows,
+            "first_ns": self.market.first_ns,
+            "last_ns": self.market.last_ns,
+            "openings": len(openings),
+            "releases": [opening.release for opening in openings],
+            "peeks": self.peeks(),
+        }
+
     def refuse_again(self, release: str) -> None:
         """Raise ConfigError if it was opened for this release before; nothing is recorded."""
         self._refuse(release, self.openings())

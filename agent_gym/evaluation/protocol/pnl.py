@@ -55,6 +55,12 @@ def bar_pnl(run: BacktestResults) -> BarPnl:
     return BarPnl(earned * share, np.diff(run.equity) * share, held[1:] * opened[1:] * share)
 
 
+def ratio(returns: FloatArray) -> float:
+    """Return mean over standard deviation, by which training chooses; 0 where nothing varies."""
+    spread = float(returns.std())
+    return float(returns.mean()) / spread if spread > 0.0 else 0.0
+
+
 def daily_means(ts: NDArray[np.int64], values: FloatArray) -> FloatArray:
     """Return the mean of the bars of each UTC day that has any, in time order.
 

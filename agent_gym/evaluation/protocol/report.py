@@ -10,6 +10,7 @@ from agent_gym.core.manifest import Manifest
 from agent_gym.evaluation.protocol.failures import FailedArm
 from agent_gym.evaluation.protocol.lockbox import Opening
 from agent_gym.evaluation.protocol.nulls import Gate
+from agent_gym.evaluation.protocol.paths import Paths
 from agent_gym.evaluation.protocol.standing import Standing
 from agent_gym.evaluation.protocol.verdict import Verdict
 from agent_gym.evaluation.results import BacktestResults
@@ -30,14 +31,16 @@ class ArmReport:
         net: Net a bar in basis points, with its interval.
         gross: The same before costs.
         verdict: The word and why; for the agents that were asked about.
-        p_random: Share of random positions with the same turnover that did as well.
+        p_random: How rare such a growth is among random positions with the same turnover.
+        p_unknown: Why that cannot be said of an agent, where it cannot.
         versus: Difference of the nets to each baseline.
         share: Share of the attainable, where that is known.
         lucky: Seeds with PSR above .95, where seeds were drawn.
         gates: What it passed on a market without anything to find.
-        folds: Net a bar on train, validation and test of each fold, and what was chosen there.
+        folds: Net a bar on the test of each fold, and what was chosen for it or for a combination.
         lockbox_growth: Log growth in the lockbox, if that was opened for it.
         run: The ledger over the tested rows, where there is one.
+        paths: Every path, where groups were combined; the other figures are of the middle one.
     """
 
     label: str
@@ -48,6 +51,7 @@ class ArmReport:
     gross: Interval
     verdict: Verdict | None = None
     p_random: float | None = None
+    p_unknown: str | None = None
     versus: Mapping[str, Interval] = field(default_factory=dict)
     share: Interval | None = None
     lucky: int | None = None
@@ -55,6 +59,7 @@ class ArmReport:
     folds: tuple[dict[str, Any], ...] = ()
     lockbox_growth: float | None = None
     run: BacktestResults | None = None
+    paths: Paths | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values; nothing depends on the clock or the number of workers."""
@@ -67,11 +72,13 @@ class ArmReport:
             "standing": self.standing.as_dict(),
             "verdict": None if self.verdict is None else self.verdict.as_dict(),
             "p_random": self.p_random,
+            "p_unknown": self.p_unknown,
             "versus": {label: gap.as_dict() for label, gap in self.versus.items()},
             "share_of_attainable": None if self.share is None else self.share.as_dict(),
             "seeds_with_psr_above_95": self.lucky,
             "gates": [gate.as_dict() for gate in self.gates],
             "folds": list(self.folds),
+            "paths": None if self.paths is None else self.paths.as_dict(),
             "lockbox_growth": self.lockbox_growth,
             "metrics": None if self.run is None else self.run.metrics.as_dict(),
             "equity_hash": None if self.run is None else self.run.equity_hash,

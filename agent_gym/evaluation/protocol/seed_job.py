@@ -63,7 +63,7 @@ class SeedJob(Job):
             if not arm.baseline:
                 seeds = Seeds(self.seed).child("evaluate", arm.label)
                 timing = random_timing(ledger.tape, decided.targets, self.config, seeds, self.draws)
-                rows[arm.label] |= {"own": timing.own, "drawn": timing.drawn.tolist()}
+                rows[arm.label]["timing"] = timing.as_dict()
         tested = ledger.tested
         return {
             "status": "ok",

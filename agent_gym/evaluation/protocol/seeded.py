@@ -23,7 +23,7 @@ from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.oracle import attainable
 from agent_gym.evaluation.protocol.failures import FailedArm, failure_of, without_failed
 from agent_gym.evaluation.protocol.nulls import Gate, NullRuns, gate_a, gate_b, lucky_seeds
-from agent_gym.evaluation.protocol.permutation import DRAWS, RandomTiming
+from agent_gym.evaluation.protocol.permutation import DRAWS, RandomTiming, together
 from agent_gym.evaluation.protocol.report import ArmReport, Evaluation
 from agent_gym.evaluation.protocol.seed_job import UNIT, SeedJob, is_known, is_null
 from agent_gym.evaluation.protocol.setting import Setting, members, named
@@ -181,13 +181,15 @@ def _report(
         )
         for label in beside
     }
-    verdict, p_random = None, None
+    verdict, p_random, unknown = None, None, None
     if not arm.baseline:
-        p_random = _random_timing(own).p_value
+        timing = _random_timing(own)
+        p_random, unknown = timing.p_value, timing.unknown
         evidence = Evidence(
             net=interval,
             versus=versus,
             p_random=p_random,
+            p_unknown=unknown,
             unseen=interval.low,
             unseen_words="low end of the interval over seeds",
             nothing_to_find=is_null(plan.market),
@@ -207,6 +209,7 @@ def _report(
         gross=seeds_interval(gross, seeds.child("gross")),
         verdict=verdict,
         p_random=p_random,
+        p_unknown=unknown,
         versus=versus,
         share=_share(net, rows, seeds),
         lucky=lucky_seeds(runs.psr),
@@ -229,8 +232,7 @@ def _null_runs(own: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]) ->
 
 def _random_timing(own: Sequence[dict[str, Any]]) -> RandomTiming:
     """Return the growth over all seeds together, of the agent and of each draw."""
-    drawn = np.sum([each["drawn"] for each in own], axis=0)
-    return RandomTiming(float(np.sum([each["own"] for each in own])), drawn)
+    return together([RandomTiming.of(each["timing"]) for each in own])
 
 
 def _share(net: FloatArray, rows: Sequence[dict[str, Any]], seeds: Seeds) -> Interval | None:

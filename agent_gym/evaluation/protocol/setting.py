@@ -16,6 +16,7 @@ from agent_gym.core.errors import (
 )
 from agent_gym.core.registry import Ref, configure, entry
 from agent_gym.evaluation.baselines import Arm
+from agent_gym.evaluation.protocol.lockbox import Lockbox
 from agent_gym.evaluation.protocol.trials import Stretch, TrialRegistry, day_marks
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
@@ -132,3 +133,15 @@ def stretch(bars: Bars, first: int, stop: int) -> Stretch:
         last_ns=last_ns,
         days=day_marks(bars.ts, bars.close, first_ns, last_ns),
     )
+
+
+def held_out(bars: Bars, rows: int, registry: TrialRegistry) -> tuple[int, Lockbox | None]:
+    """Return how many rows may be looked at, and the lockbox of the others if there are any."""
+    seen = len(bars) - rows
+    if seen < 2:
+        raise ConfigError(
+            "the lockbox leaves nothing to test",
+            found=f"{rows:,} of {len(bars):,} rows held out",
+            remedy="Shorten --lockbox, or take a longer series",
+        )
+    return seen, Lockbox(registry, stretch(bars, seen, len(bars))) if rows else None

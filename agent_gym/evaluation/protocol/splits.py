@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
+from math import comb
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,6 +19,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, configure
+
+MOST_COMBINATIONS = 1_000
 
 
 class Span(NamedTuple):
@@ -127,6 +130,54 @@ def walk_forward(n: int, **segments: Any) -> list[Fold]:
     return configure(WalkForward, segments, where="walk_forward").folds(n)
 
 
+class Combinatorial(Config):
+    """Groups of equal length, of which every choice of some is tested."""
+
+    groups: int = Field(default=10, ge=2, description="stretches of equal length")
+    tested: int = Field(default=2, ge=1, description="of them that are tested at a time")
+    purge: int = Field(default=0, ge=0, description="rows that a label reaches forward")
+    embargo: int = Field(default=0, ge=0, description="rows that a feature remembers")
+
+    @property
+    def paths(self) -> int:
+        """Return how often every row is tested, and so how many paths there are."""
+        return comb(self.groups - 1, self.tested - 1)
+
+    def spans(self, n: int) -> list[Span]:
+        """Return the rows of each group."""
+        edges = [n * part // self.groups for part in range(self.groups + 1)]
+        return [Span(start, stop) for start, stop in pairwise(edges)]
+
+    def choices(self) -> list[tuple[int, ...]]:
+        """Return every choice of tested groups, in their order."""
+        count = comb(self.groups, self.tested)
+        if not 0 < count <= MOST_COMBINATIONS or self.tested == self.groups:
+            raise ConfigError(
+                "these groups cannot be combined",
+                found=f"{self.tested} of {self.groups} groups, {count:,} combinations",
+                expected=f"fewer tested than groups, at most {MOST_COMBINATIONS:,} combinations",
+                remedy="Lower --tested or --groups",
+            )
+        return list(combinations(range(self.groups), self.tested))
+
+    def combination(self, n: int, chosen: tuple[int, ...]) -> Combination:
+        """Return the rows of one choice; nothing left to learn from is a ConfigError."""
+        gap, spans = self.purge + self.embargo, self.spans(n)
+        is_test, near = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        for start, stop in (spans[group] for group in chosen):
+            is_test[start:stop] = True
+            near[max(0, start - gap) : stop + gap] = True
+        learned = np.flatnonzero(~near).astype(np.int64)
+        if not learned.size:
+            raise ConfigError(
+                "purge and embargo leave nothing to learn from",
+                where=f"groups {chosen}",
+                found=f"{gap} rows on either side of {n // self.groups}",
+                remedy="Use fewer groups, or a shorter purge or embargo",
+            )
+        return Combination(chosen, learned, np.flatnonzero(is_test).astype(np.int64))
+
+
 def purged_combinations(
     n: int, groups: int, tested: int, purge: int = 0, embargo: int = 0
 ) -> Iterator[Combination]:
@@ -146,20 +197,6 @@ def purged_combinations(
             found=f"{tested} of {groups} groups of {n} rows, purge {purge}, embargo {embargo}",
             expected="1 <= tested < groups <= rows, and gaps of 0 or more",
         )
-    gap = purge + embargo
-    edges = [n * part // groups for part in range(groups + 1)]
+    split = Combinatorial(groups=groups, tested=tested, purge=purge, embargo=embargo)
     for chosen in combinations(range(groups), tested):
-        is_test, near = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        for group in chosen:
-            start, stop = edges[group], edges[group + 1]
-            is_test[start:stop] = True
-            near[max(0, start - gap) : stop + gap] = True
-        learned = np.flatnonzero(~near).astype(np.int64)
-        if not learned.size:
-            raise ConfigError(
-                "purge and embargo leave nothing to learn from",
-                where=f"groups {chosen}",
-                found=f"{gap} rows on either side of {n // groups}",
-                remedy="Use fewer groups, or a shorter purge or embargo",
-            )
-        yield Combination(chosen, learned, np.flatnonzero(is_test).astype(np.int64))
+        yield split.combination(n, chosen)

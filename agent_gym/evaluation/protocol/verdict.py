@@ -19,7 +19,7 @@ On a market in which there is nothing to find, nothing can be evidence.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from agent_gym.evaluation.protocol.standing import Standings
@@ -38,7 +38,8 @@ class Evidence:
     Attributes:
         net: Net a bar in basis points.
         versus: Difference of the nets to each baseline, at a level that holds for all of them.
-        p_random: Share of random positions with the same turnover that did as well.
+        p_random: How rare such a growth is among random positions with the same turnover.
+        p_unknown: Why that cannot be said, where it cannot.
         unseen: What it earned where nobody had looked; None if not known, or if somebody had.
         unseen_words: What that was.
         nothing_to_find: The market is known to hold no edge.
@@ -47,6 +48,7 @@ class Evidence:
     net: Interval
     versus: Mapping[str, Interval] = field(default_factory=dict)
     p_random: float | None = None
+    p_unknown: str | None = None
     unseen: float | None = None
     unseen_words: str = "growth in the lockbox"
     nothing_to_find: bool = False
@@ -60,10 +62,13 @@ class Check:
     found: float | None
     asked: str
     holds: bool
+    unknown: str | None = None
 
     def words(self) -> str:
         """Return the condition as text."""
         found = "not known" if self.found is None else f"{self.found:.3g}"
+        if self.unknown is not None:
+            found += f": {self.unknown}"
         return f"{self.name} {found} ({'' if self.holds else 'not '}{self.asked})"
 
 
@@ -91,7 +96,9 @@ def judge(standings: Standings, trial_id: str, evidence: Evidence) -> Verdict:
     psr = _above("PSR", standing.psr, SURE)
     dsr = _above(f"DSR over {standing.trials} trials", standing.dsr, SURE)
     pbo = _below("PBO", standing.pbo, HALF)
-    chance = _below("p of random timing", evidence.p_random, CHANCE)
+    chance = replace(
+        _below("p of random timing", evidence.p_random, CHANCE), unknown=evidence.p_unknown
+    )
     unseen = _above(evidence.unseen_words, evidence.unseen, 0.0)
     checks = (net, psr, dsr, pbo, chance, unseen)
     worse = [label for label, gap in evidence.versus.items() if gap.high < 0.0]

@@ -132,20 +132,10 @@ class Walk:
 
     def agent(self, refs: Sequence[Ref], choose: Chooser) -> tuple[Agent, list[Ref]]:
         """Return the agent of a walk, and what was chosen for each fold."""
-        learns = isinstance(make("agent", refs[0]), Learner)
-        if learns and len(refs) > 1:
-            raise ConfigError(
-                "a grid is for agents that do not learn",
-                where=refs[0].use,
-                found=f"{len(refs)} configurations",
-                expected="one",
-            )
+        learns = is_taught(refs)
         chosen = [refs[0] if len(refs) == 1 else choose(refs, fold) for fold in self.folds]
         legs = self._fitted(refs[0]) if learns else self._fixed(chosen)
-        name = legs[0].agent.name
-        if all(isinstance(leg.agent, SeriesAgent) for leg in legs):
-            return WalkedSeries(name, legs), chosen
-        return WalkedSteps(name, legs), chosen
+        return walked(legs), chosen
 
     def _fixed(self, chosen: Sequence[Ref]) -> list[Leg]:
         """Return one leg for each run of folds with the same choice; it has seen all the past."""
@@ -175,23 +165,45 @@ class Walk:
 
     def _teach(self, learner: Learner, fold: Fold, seeds: Seeds) -> None:
         """Let it learn from the training span, then choose by the validation span if it can."""
-        start, columns = self._lesson(learner, fold.train, seeds)
-        learner.fit(start, columns)
+        learner.fit(*lesson(self.bars, fold.train, learner.needs, self.config, seeds))
         if fold.validate is not None and isinstance(learner, Tuned):
-            learner.tune(*self._lesson(learner, fold.validate, seeds.child("tune")))
-
-    def _lesson(
-        self, learner: Learner, span: Span, seeds: Seeds
-    ) -> tuple[EpisodeStart, Mapping[str, FloatArray]]:
-        """Return what a learner is shown of a span; nothing is computed from bars after it."""
-        columns = columns_for(self.bars.rows(0, span.stop), learner.needs)
-        seen = {name: column[span.rows] for name, column in columns.items()}
-        spec, period = self.config.bounds(self.bars.instrument), Nanos(self.bars.period_ns)
-        return EpisodeStart(TRADER, tuple(seen), spec, seeds, period), seen
+            tuning = seeds.child("tune")
+            learner.tune(*lesson(self.bars, fold.validate, learner.needs, self.config, tuning))
 
     def _to_the_end(self, legs: list[Leg]) -> list[Leg]:
         """Let the last leg also decide at the last close, where nothing is traded any more."""
         return [*legs[:-1], replace(legs[-1], stop=len(self.bars))]
+
+
+def is_taught(refs: Sequence[Ref]) -> bool:
+    """Say whether an agent learns; a grid of such agents is a ConfigError."""
+    learns = isinstance(make("agent", refs[0]), Learner)
+    if learns and len(refs) > 1:
+        raise ConfigError(
+            "a grid is for agents that do not learn",
+            where=refs[0].use,
+            found=f"{len(refs)} configurations",
+            expected="one",
+        )
+    return learns
+
+
+def walked(legs: Sequence[Leg]) -> Agent:
+    """Return the legs as one agent; it decides the whole series if all of them can."""
+    name = legs[0].agent.name
+    if all(isinstance(leg.agent, SeriesAgent) for leg in legs):
+        return WalkedSeries(name, legs)
+    return WalkedSteps(name, legs)
+
+
+def lesson(
+    bars: Bars, span: Span, needs: Sequence[str], config: BacktestConfig, seeds: Seeds
+) -> tuple[EpisodeStart, Mapping[str, FloatArray]]:
+    """Return what an agent is shown of a span; nothing is computed from bars after it."""
+    columns = columns_for(bars.rows(0, span.stop), needs)
+    seen = {name: column[span.rows] for name, column in columns.items()}
+    spec, period = config.bounds(bars.instrument), Nanos(bars.period_ns)
+    return EpisodeStart(TRADER, tuple(seen), spec, seeds, period), seen
 
 
 def _sized(targets: FloatArray, n: int, name: str) -> FloatArray:

@@ -1,14 +1,22 @@
 """Random timing: the same turnover and holding times, and a p-value that knows luck from skill."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kstest
 
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.protocol import permutation
-from agent_gym.evaluation.protocol.permutation import random_timing, turned
+from agent_gym.evaluation.protocol.permutation import (
+    RandomTiming,
+    random_timing,
+    together,
+    turned,
+)
 from agent_gym.exchange.costs import Costs
 from agent_gym.exchange.tape import Tape
 from agent_gym.markets.bars import Bars
@@ -36,28 +44,104 @@ def test_a_draw_trades_as_often_and_holds_as_long(targets, bars):
     assert np.array_equal(np.roll(drawn, -bars), targets)
 
 
-def p_values_on_nulls(sign, n, memory=120):
+@cache
+def timings_on_nulls(decide, n, runs=300, *, rough=False):
     found = []
-    for seed in range(200):
-        close = 100.0 * np.exp(np.cumsum(Seeds(seed).child("null").rng().normal(0.0, 0.006, n)))
-        past = np.log(close / np.roll(close, memory))
-        past[:memory] = 0.0
+    for seed in range(runs):
+        rng = Seeds(seed).child("null").rng()
+        moves = rng.normal(0.0, 0.006, n)
+        if rough:  # calm and wild spells
+            moves *= np.exp(rng.normal(0.0, 0.7, n // 100 + 1)).repeat(100)[:n]
+        close = 100.0 * np.exp(np.cumsum(moves))
         tape = Tape.of(flat_bars(close), FREE.costs())
-        targets = 0.2 * sign * np.sign(past)
-        found.append(random_timing(tape, targets, FREE, Seeds(seed), 60).p_value)
-    return np.array(found)
+        found.append(random_timing(tape, 0.2 * decide(close), FREE, Seeds(seed), 40))
+    return found
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["trend", "reversion"])
-def test_the_p_value_of_a_rule_on_nulls_is_uniform(sign):
-    p_values = p_values_on_nulls(sign, n=4_000)
-    assert abs(p_values.mean() - 0.5) < 3.0 * np.sqrt(1.0 / 12.0 / p_values.size)
-    assert np.mean(p_values < 0.05) < 0.10
+def p_values(timings):
+    return np.array([each.p_value for each in timings if each.p_value is not None])
+
+
+def shares(timings):
+    """The plain share of draws that did as well."""
+    return np.array([(1 + np.sum(each.drawn >= each.own)) / 41 for each in timings])
+
+
+def past(close, memory):
+    before = np.log(close / np.roll(close, memory))
+    before[:memory] = 0.0
+    return before
+
+
+def trend(close, memory=120):
+    return np.sign(past(close, memory))
+
+
+def reversion(close):
+    return -trend(close)
+
+
+def breakout(close):
+    moved = past(close, 24)
+    return (moved > 2.0 * moved.std()).astype(float)
+
+
+def is_uniform(found):
+    """Rules have skewed gains, so a tenth to and fro is as even as it gets on a short series."""
+    return kstest(found, "uniform").statistic < 0.12 and np.mean(found < 0.05) < 0.09
+
+
+@pytest.mark.parametrize("decide", [trend, reversion])
+@pytest.mark.parametrize("n", [1_400, 2_000])
+def test_the_p_value_of_a_rule_on_short_nulls_is_uniform(decide, n):
+    found = p_values(timings_on_nulls(decide, n))
+    assert found.size == 300  # none is left out by what came of it
+    assert is_uniform(found)
+
+
+@pytest.mark.parametrize("decide", [trend, reversion])
+def test_the_p_value_of_a_rule_on_long_nulls_is_uniform(decide):
+    found = p_values(timings_on_nulls(decide, 4_000, runs=200))
+    assert found.size == 200
+    assert abs(found.mean() - 0.5) < 3.0 * np.sqrt(1.0 / 12.0 / found.size)
+    assert np.mean(found < 0.05) < 0.10
+
+
+def test_the_plain_share_would_be_too_sharp():
+    timings = timings_on_nulls(trend, 700)
+    assert np.mean(shares(timings) < 0.05) > 0.10
+    assert np.sum(p_values(timings) < 0.05) < 0.05 * len(timings)
+
+
+def test_who_trades_when_it_is_rough_is_measured_by_what_was_risked(monkeypatch):
+    assert np.mean(p_values(timings_on_nulls(breakout, 1_400, rough=True)) < 0.05) < 0.09
+    monkeypatch.setattr(permutation, "_roughness", lambda *_: 1.0)
+    timings_on_nulls.cache_clear()
+    assert np.mean(p_values(timings_on_nulls(breakout, 1_400, rough=True)) < 0.05) > 0.09
 
 
 def test_draws_that_looked_ahead_would_be_found_out(monkeypatch):
     monkeypatch.setattr(permutation, "APART", 0)
-    assert p_values_on_nulls(1.0, n=1_000).mean() - 0.5 > 3.0 * np.sqrt(1.0 / 12.0 / 200)
+    timings_on_nulls.cache_clear()
+    assert p_values(timings_on_nulls(trend, 1_000)).mean() - 0.5 > 3.0 * np.sqrt(1.0 / 12.0 / 300)
+
+
+def test_where_p_cannot_be_known_it_says_why():
+    (short,) = timings_on_nulls(trend, 600, runs=1)
+    assert short.p_value is None
+    assert short.unknown == "600 tested bars, 672 are needed"
+
+
+def test_series_that_have_nothing_to_do_with_each_other_are_put_together():
+    timings = timings_on_nulls(reversion, 700, runs=300)
+    both = [together(timings[at : at + 3]) for at in range(0, 300, 3)]
+    assert abs(p_values(both).mean() - 0.5) < 3.0 * np.sqrt(1.0 / 12.0 / 100)
+    assert np.mean(p_values(both) < 0.05) < 0.13
+    assert both[0].freedom > max(each.freedom for each in timings[:3])
+    assert both[0].own == pytest.approx(sum(each.own for each in timings[:3]))
+    one = together(timings[:1])
+    assert one.p_value == timings[0].p_value
+    assert RandomTiming.of(one.as_dict()).p_value == one.p_value
 
 
 def flat_bars(close):
