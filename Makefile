@@ -3,13 +3,19 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 READY := .venv/.ready
 BROWSER := .venv/.browser
+HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym test lint format bench realism gate-power docs clean
+.PHONY: help gym demo test lint format bench realism gate-power docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
-gym: $(READY)            ## the main job: a backtest from market to report, end to end
+gym: $(READY)            ## the main job: the nightly suite against its baseline (the first run makes one)
+	test -e $(HOME_OF_RESULTS)/reports/baseline/current.json \
+	  || $(BIN)/agent-gym nightly --update-baseline --reason "first baseline"
+	$(BIN)/agent-gym nightly --fail-on-regression --print-summary
+
+demo: $(READY)           ## a backtest from market to report, end to end
 	$(BIN)/agent-gym demo
 
 test: $(READY) $(BROWSER)   ## all tests, in parallel, with doctests
