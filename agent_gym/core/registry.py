@@ -7,6 +7,7 @@ names costs nothing and an optional library is needed only by those who name wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -39,6 +40,7 @@ class Ref(Config):
     params: dict[str, Any] = Field(default_factory=dict)
 
 
+LONGEST_FOUND = 200
 C = TypeVar("C", bound=Config)
 T = TypeVar("T")
 
@@ -113,12 +115,26 @@ def configure(config: type[C], params: Mapping[str, Any], *, where: str) -> C:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         known = tuple(config.model_fields)
+        said = _message(first["msg"])
         raise ConfigError(
-            f"parameter {field!r}: {first['msg'].lower()}" if field else first["msg"],
+            f"parameter {field!r}: {said}" if field else said,
             where=where,
-            found=repr(first.get("input")),
+            found=_shown(first.get("input")),
             remedy=_nearest(field, known) if first["type"] == "extra_forbidden" else None,
         ) from error
+
+
+def _message(text: str) -> str:
+    """Return pydantic's message as the rest of a sentence; names and patterns keep their case."""
+    own = text.removeprefix("Value error, ")
+    return own if own != text else f"{text[:1].lower()}{text[1:]}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float) and math.isnan(value):
+        return "nan, which is not a number"
+    text = repr(value)
+    return text if len(text) <= LONGEST_FOUND else f"{text[:LONGEST_FOUND]}..."
 
 
 def unknown(noun: str, name: str, known: tuple[str, ...]) -> ConfigError:

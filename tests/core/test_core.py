@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field, field_validator
 
 from agent_gym.core import (
     ActionSpec,
@@ -89,6 +90,31 @@ def test_registry_makes_names_and_suggests():
         register("metric", "test/lamp", LampConfig)(lamp)
     with pytest.raises(ConfigError, match="watts"):
         configure(LampConfig, {"watts": "dim"}, where="here")
+
+
+class SocketConfig(Config):
+    name: str = Field(default="EU", pattern="^[A-Z]+$")
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name):
+        if name == "XX":
+            raise ValueError("Socket XX is of no Country")
+        return name
+
+
+def test_a_refusal_keeps_the_case_of_names_and_patterns():
+    with pytest.raises(ConfigError) as error:
+        configure(SocketConfig, {"name": "eu"}, where="here")
+    assert error.value.what == "parameter 'name': string should match pattern '^[A-Z]+$'"
+    with pytest.raises(ConfigError) as error:
+        configure(SocketConfig, {"name": "XX"}, where="here")
+    assert error.value.what == "parameter 'name': Socket XX is of no Country"
+    with pytest.raises(ConfigError) as error:
+        configure(SocketConfig, {"name": "e" * 1_000}, where="here")
+    assert len(error.value.found) < 300
+    with pytest.raises(ConfigError, match="not a number"):
+        configure(LampConfig, {"watts": float("nan")}, where="here")
 
 
 @pytest.mark.parametrize("kind", ["agent", "market", "world", "team"])

@@ -237,3 +237,22 @@ def test_a_trace_takes_plain_values_only() -> None:
     first.note("n", 1, 1.0)
     second.note("n", 1, 1)
     assert first.digest() != second.digest()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "- {name: a, type: test_coins, params: {flips: .nan}}",
+            "[1].params.flips is not a number",
+        ),
+        ("- {name: a, type: test_coins, hours: -.inf}", "[1].hours is infinite"),
+        ("scenarios: [{name: a, tolerances: {heads: {rel: .NaN}}}]", "is not a number"),
+    ],
+)
+def test_yaml_numbers_that_are_none_are_refused_by_name(tmp_path, text, said):
+    path = tmp_path / "suite.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        load_suite(path)
+    assert said in str(error.value)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+import numpy as np
 
 from agent_gym.evaluation.gate.comparability import (
     by_name,
@@ -17,6 +19,7 @@ from agent_gym.evaluation.gate.diff import Word
 from agent_gym.evaluation.gate.exactness import same_trajectories, unsteady_seeds
 from agent_gym.evaluation.gate.rows import WORST_SEEDS, Row, Unreadable, events_of, read_row
 from agent_gym.evaluation.gate.samples import ScenarioSamples, SuiteSamples
+from agent_gym.evaluation.gate.tolerated import stricter
 from agent_gym.evaluation.scenarios.metric import Metric
 
 Settled = Literal["exact", "screen", "check"]
@@ -26,7 +29,8 @@ Settled = Literal["exact", "screen", "check"]
 class Case:
     """One metric of one scenario; ``word`` is None while a test has to decide.
 
-    ``seeds`` are those to look at, where it is not simply the largest losses.
+    ``metric`` has the tolerance that judges; ``widened`` tells where the candidate asks for a wider
+    one. ``seeds`` are those to look at, where it is not simply the largest losses.
     """
 
     scenario: str
@@ -38,6 +42,7 @@ class Case:
     critical: bool = False
     unsteady: bool = False
     seeds: tuple[int, ...] = ()
+    widened: str = ""
 
     @property
     def id(self) -> str:
@@ -74,24 +79,28 @@ def _cases(
             case.word, case.why = "missing_in_baseline", "the baseline does not have it"
             _events_alone(case, new)
         else:
-            _compare(case, old, new, difference or metric_difference(then, now))
+            _compare(case, old, new, then, difference or metric_difference(then, now))
         yield case
 
 
-def _compare(case: Case, old: ScenarioSamples, new: ScenarioSamples, difference: str) -> None:
+def _compare(
+    case: Case, old: ScenarioSamples, new: ScenarioSamples, then: Metric, difference: str
+) -> None:
     if difference:
         case.word, case.why = "incomparable", difference
         case.critical = case.metric.must_be_zero and bool(events_of(new, case.metric)[0])
         return
+    unsteady = sorted({*unsteady_seeds(old), *unsteady_seeds(new)})
     row = read_row(old, new, case.metric, sorted({sample.seed for sample in old.samples}))
     if isinstance(row, Unreadable):
-        case.word, case.why, case.seeds = "error", row.why, row.seeds
-        case.critical = case.metric.must_be_zero
+        moved = bool(unsteady) or not same_trajectories(old, new)
+        _unread(case, row, moved=moved)
         return
-    case.row = row
+    size = abs(float(np.nanmean(row.base)))
+    case.metric, case.widened = stricter(then, case.metric, size)
+    case.row = row = replace(row, metric=case.metric)
     if row.left_out:
         case.why = f"{row.left_out} seeds could not be measured"
-    unsteady = sorted({*unsteady_seeds(old), *unsteady_seeds(new)})
     if case.metric.must_be_zero:
         _must_be_zero(case, old, new)
     elif unsteady:
@@ -99,6 +108,20 @@ def _compare(case: Case, old: ScenarioSamples, new: ScenarioSamples, difference:
         case.why = f"seed {unsteady[0]} played again gave another trajectory"
     elif same_trajectories(old, new):
         _exact(case, row)
+
+
+def _unread(case: Case, row: Unreadable, *, moved: bool) -> None:
+    """A figure that could hardly be measured is an error, unless nothing at all has changed.
+
+    What must be zero and cannot be measured is always one: nobody can say that it is zero.
+    """
+    if row.measured is None or moved or case.metric.must_be_zero:
+        case.word, case.why, case.seeds = "error", row.why, row.seeds
+        case.critical = case.metric.must_be_zero
+        return
+    case.word, case.stage = "unchanged", "exact"
+    often = f"measured on {row.measured} seed" if row.measured else "never measured"
+    case.why = f"{often} on either side; every trajectory is the same"
 
 
 def _exact(case: Case, row: Row) -> None:

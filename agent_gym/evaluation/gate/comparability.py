@@ -52,7 +52,7 @@ def scenario_difference(old: ScenarioSamples, new: ScenarioSamples) -> str:
 def metric_difference(old: Metric, new: Metric) -> str:
     """Return what makes two metrics of one name different figures, or nothing.
 
-    Tolerances are not part of a definition: those of the candidate are used.
+    Tolerances are not part of a definition: the stricter of both judge.
     """
     fields = ("unit", "direction", "must_be_zero")
     changed = [name for name in fields if getattr(old, name) != getattr(new, name)]

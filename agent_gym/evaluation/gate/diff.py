@@ -32,8 +32,10 @@ class Finding(Struct, frozen=True, kw_only=True):
     that rest on no test. Figures that do not exist are None. ``loss`` and ``ci95`` are in the
     metric's unit, positive where the candidate is worse. ``effect`` is the probability that the
     baseline beats the candidate on a seed, ties counted half. ``mde`` is the smallest loss that
-    this comparison would see with 95 % power, ``required`` the one that it ought to see and ``sd``
-    the standard deviation of the losses. The figures are those of the last stage that was reached.
+    this comparison would see with 95 % power (None where no seed differs: without noise nobody
+    knows), ``required`` the one that it ought to see and ``sd`` the standard deviation of the
+    losses. Tolerances are those that judged. The figures are those of the last stage that was
+    reached.
     """
 
     id: str
@@ -65,9 +67,12 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """Something to look at that fails nothing: a change point, a drift from the anchor."""
+    """Something to look at that fails nothing: a change point, a drift from the anchor.
 
-    kind: Literal["change_point", "anchor_drift", "noise", "quarantine"]
+    ``tolerance`` tells that the candidate asks for a wider tolerance than the baseline has.
+    """
+
+    kind: Literal["change_point", "anchor_drift", "noise", "quarantine", "tolerance"]
     id: str
     why: str
 

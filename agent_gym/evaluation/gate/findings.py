@@ -12,6 +12,7 @@ from agent_gym.evaluation.gate.stages import Ruling
 
 # A metric in quarantine does not hide that it could not be measured at all.
 NOT_HIDDEN = ("error", "missing_in_new", "missing_in_baseline", "incomparable")
+CONFIDENCE = 0.95
 Stage = Literal["exact", "screen", "confirm", "check"]
 
 
@@ -64,14 +65,23 @@ def _tested(
         return "nondeterministic", stage, ""
     if ruling.better[place]:
         return "improvement", stage, f"better{times} beyond both tolerances"
-    # A row that looked the same on all pinned seeds was never flagged.
-    if ruling.figures.same[place] and ruling.stage[place] == 0:
-        return "unchanged", stage, "the same on every seed"
+    if ruling.figures.same[place]:
+        return "no_difference_seen", stage, _same(int(ruling.figures.n[place]))
     if ruling.underpowered[place]:
         mde, required = ruling.mde[place], ruling.required[place]
         return "underpowered", stage, f"sees a loss of {mde:.6g}, ought to see {required:.6g}"
     said = "differs, but not beyond both tolerances" if ruling.within[place] else ""
     return "no_difference_seen", stage, said
+
+
+def _same(n: int) -> str:
+    """Return what equal figures say although the trajectories differ, and what they do not say.
+
+    No noise was seen, so there is no smallest loss; what can be said is how rare a difference must
+    be (the exact form of the rule of three).
+    """
+    rare = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / n)
+    return f"the same on all {n} seeds; at most {rare:.1%} of seeds differ ({CONFIDENCE:.0%} sure)"
 
 
 def _figures(case: Case, ruling: Ruling, place: int, *, alone: bool) -> dict[str, Any]:
@@ -99,7 +109,9 @@ def _figures(case: Case, ruling: Ruling, place: int, *, alone: bool) -> dict[str
         if alone or ruling.stage[place] > 0:
             known["p_holm"] = float(ruling.p_holm[place])
     if case.stage != "exact" and not case.metric.must_be_zero:
-        known |= {"mde": float(ruling.mde[place]), "required": float(ruling.required[place])}
+        known["required"] = float(ruling.required[place])
+        if not figures.same[place]:
+            known["mde"] = float(ruling.mde[place])
     return known
 
 

@@ -67,6 +67,7 @@ def judge(  # noqa: PLR0913 - two sides, how to play them again, and what is kno
     )
     verdict, why = verdict_of(findings, policy)
     notices: list[Notice] = [
+        *(Notice(kind="tolerance", id=each.id, why=each.widened) for each in cases if each.widened),
         *history_notices(candidate, findings, past, policy),
         *quarantine_notices(findings, past, quarantine, policy),
     ]

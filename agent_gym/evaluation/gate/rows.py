@@ -42,10 +42,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a metric has no pairs, and the seed to look at, if it is one seed's fault."""
+    """Why a metric has no pairs, and the seed to look at, if it is one seed's fault.
+
+    ``measured`` is on how many seeds both sides say the same, where they agree on every seed and
+    there are only too few of them that could be measured.
+    """
 
     why: str
     seeds: tuple[int, ...] = ()
+    measured: int | None = None
 
 
 def read_row(
@@ -60,7 +65,7 @@ def read_row(
     wrong = _unplayed(sides, seeds)
     if wrong is not None:
         return wrong
-    base, cand = [], []
+    base, cand, agree = [], [], len(seeds) > 1
     for seed in seeds:
         pair = [_value(side[seed], metric.name) for side in sides]
         for name, value in zip(("baseline", "candidate"), pair, strict=True):
@@ -68,12 +73,14 @@ def read_row(
                 return Unreadable(f"not a finite number on seed {seed} of the {name}", (seed,))
         if pair[0] is not None and pair[1] is None:
             return Unreadable(f"could not be measured on seed {seed} of the candidate", (seed,))
+        agree = agree and pair[0] == pair[1]
         base.append(math.nan if None in pair or pair[0] is None else pair[0])
         cand.append(math.nan if pair[0] is None or pair[1] is None else pair[1])
     row = Row(metric, tuple(seeds), np.array(base), np.array(cand))
     measured = len(seeds) - row.left_out
     if measured < 2:
-        return Unreadable(f"measured on {measured} seeds; a comparison needs two")
+        why = f"measured on {measured} seeds; a comparison needs two"
+        return Unreadable(why, measured=measured if agree else None)
     return row
 
 

@@ -12,14 +12,34 @@ from agent_gym.evaluation.scenarios.metric import Metric
 RunStatus: TypeAlias = Literal["ok", "error", "timeout", "crashed", "interrupted", "cancelled"]
 
 
+MOST_NOTES = 20
+
+
 class Sample(Struct, frozen=True):
-    """One seed of one scenario on one side; a failed one has no metrics but says why."""
+    """One seed of one scenario on one side; a failed one has no metrics but says why.
+
+    ``notes`` are what the scenario says of it (rows of a log that could not be read); they are in
+    no comparison.
+    """
 
     seed: int
     status: RunStatus
     metrics: Mapping[str, float | None] = {}
     trajectory_hash: str = ""
     error: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def few_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    """Return the first notes, and how many more there are in place of the others.
+
+    Example:
+        >>> few_notes([f"row {at}" for at in range(30)])[-2:]
+        ('row 19', '10 more notes')
+    """
+    if len(notes) <= MOST_NOTES + 1:  # a line that says "1 more" is as long as the note
+        return tuple(notes)
+    return (*notes[:MOST_NOTES], f"{len(notes) - MOST_NOTES} more notes")
 
 
 class ScenarioSamples(Struct, frozen=True):

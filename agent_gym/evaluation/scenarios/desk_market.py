@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,12 +38,21 @@ class Course:
     gap: float = 8.0
 
 
-def draw_bars(course: Course, symbols: Sequence[str], seeds: Seeds) -> list[Bars]:
-    """Return the bars of each symbol; each has a stream of its own."""
-    return [_bars(course, symbol, seeds.child(symbol).rng()) for symbol in symbols]
+def draw_bars(
+    course: Course, symbols: Sequence[str], seeds: Seeds, first: Mapping[str, float] | None = None
+) -> list[Bars]:
+    """Return the bars of each symbol; each has a stream of its own.
+
+    They begin at the symbol's price in ``first``, or at 100.
+    """
+    known = first or {}
+    return [
+        _bars(course, symbol, known.get(symbol, FIRST_PRICE), seeds.child(symbol).rng())
+        for symbol in symbols
+    ]
 
 
-def _bars(course: Course, symbol: str, rng: np.random.Generator) -> Bars:
+def _bars(course: Course, symbol: str, first: float, rng: np.random.Generator) -> Bars:
     n, sigma = course.n_bars, course.sigma
     within = sigma * rng.standard_normal(n)
     struck = rng.random(n) < course.gap_prob
@@ -54,8 +63,8 @@ def _bars(course: Course, symbol: str, rng: np.random.Generator) -> Bars:
     between[0] = 0.0
     closes = np.cumsum(between + within)
     opens = closes - within
-    price: FloatArray = FIRST_PRICE * np.exp(opens)
-    last: FloatArray = FIRST_PRICE * np.exp(closes)
+    price: FloatArray = first * np.exp(opens)
+    last: FloatArray = first * np.exp(closes)
     volume = course.volume * np.exp(VOLUME_SIGMA * rng.standard_normal(n) - VOLUME_SIGMA**2 / 2)
     return Bars(
         Instrument(symbol=symbol, kind="perpetual"),

@@ -8,11 +8,15 @@ from pydantic import Field
 
 from agent_gym.core.registry import Config
 
+LARGEST_REL = 1.0
 Direction: TypeAlias = Literal["up", "down"]
 
 
 class Tolerance(Config):
-    """A loss counts only beyond both: the share of the baseline, and the absolute amount."""
+    """A loss counts only beyond both: the share of the baseline, and the absolute amount.
+
+    A suite that asks for a share above ``LARGEST_REL`` is refused: a figure could vanish unseen.
+    """
 
     rel: float = Field(default=0.05, ge=0.0)
     abs: float = Field(default=0.0, ge=0.0)

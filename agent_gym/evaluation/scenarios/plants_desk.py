@@ -146,7 +146,7 @@ class RepeatingPlan(AlteredPlan):
         return _ForgetfulFlow(lambda: self.inner.make_flow(io, seeds, on_transition, on_response))
 
 
-class _AlteredIO(AgentIO):
+class AlteredIO(AgentIO):
     """Another door to the same agents."""
 
     def __init__(self, inner: AgentIO) -> None:
@@ -170,7 +170,7 @@ class _AlteredIO(AgentIO):
         return self.inner.cancel(request, clock)
 
 
-class _ResendingIO(_AlteredIO):
+class _ResendingIO(AlteredIO):
     """Takes every order without an answer for one that never arrived."""
 
     @override
@@ -178,7 +178,7 @@ class _ResendingIO(_AlteredIO):
         return None
 
 
-class _LeavingIO(_AlteredIO):
+class _LeavingIO(AlteredIO):
     """Cannot take anything back."""
 
     @override

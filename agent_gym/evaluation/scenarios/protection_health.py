@@ -16,6 +16,7 @@ from agent_gym.evaluation.scenarios.metric import Metric
 from agent_gym.evaluation.scenarios.protection_figures import METRICS, measure
 from agent_gym.evaluation.scenarios.protection_floor import ProtectionFloor
 from agent_gym.evaluation.scenarios.protection_market import (
+    ENTRY_SHARE,
     Entry,
     ProtectionHealthConfig,
     draw_entries,
@@ -28,6 +29,7 @@ from agent_gym.evaluation.scenarios.recorded import (
     recorded_metrics,
 )
 from agent_gym.evaluation.scenarios.scenario import Episode, Scenario, Subject
+from agent_gym.evaluation.scenarios.signal_replay import replay_hours
 
 TYPE = "protection_health"
 
@@ -59,7 +61,8 @@ class ProtectionHealth(Scenario):
     def play(self, seeds: Seeds, subject: Subject) -> Episode:
         begun_s = SystemClock().monotonic_s()
         log = self._log()
-        floor = ProtectionFloor.open(self.config, seeds, subject, self._entries(seeds, log))
+        config = self._config(log)
+        floor = ProtectionFloor.open(config, seeds, subject, _entries(config, seeds, log))
         while floor.step():
             pass
         metrics = measure(floor.watch, floor.keeper.counts, floor.finish())
@@ -74,12 +77,20 @@ class ProtectionHealth(Scenario):
             {"wall_s": wall_s, "bars_per_s": floor.venue.t / wall_s},
         )
 
-    def _entries(self, seeds: Seeds, log: RecordedLog | None) -> list[Entry]:
-        config = self.config
-        if log is not None:
-            return recorded_entries(log, config.hours)
-        return draw_entries(config.positions, config.hours, config.long_share, seeds)
+    def _config(self, log: RecordedLog | None) -> ProtectionHealthConfig:
+        """Return the terms; with a log they last for its window and a tenth for what is open."""
+        if log is None:
+            return self.config
+        return self.config.model_copy(update={"hours": replay_hours(log, TYPE) / ENTRY_SHARE})
 
     def _log(self) -> RecordedLog | None:
         source = self.config.source
-        return None if source is None else read_log(source, self.config.hours)
+        # The default is for generated entries; a log is played whole unless someone says otherwise.
+        hours = self.config.hours if "hours" in self.config.model_fields_set else None
+        return None if source is None else read_log(source, hours)
+
+
+def _entries(config: ProtectionHealthConfig, seeds: Seeds, log: RecordedLog | None) -> list[Entry]:
+    if log is not None:
+        return recorded_entries(log)
+    return draw_entries(config.positions, config.hours, config.long_share, seeds)

@@ -16,6 +16,7 @@ from agent_gym.evaluation.scenarios.recorded import RecordedLog, RecordedSource
 
 N_SYMBOLS = 5
 SILENCES_A_DAY = 2
+ENTRY_SHARE = 0.9  # of the time; the rest is left for what is open
 
 
 class Shock(Config):
@@ -31,7 +32,12 @@ class ProtectionHealthConfig(Config):
     positions: int = Field(
         default=50, ge=1, le=10_000, description="orders that open or change one"
     )
-    hours: float = Field(default=72.0, gt=0.0, le=744.0, description="simulated time")
+    hours: float = Field(
+        default=72.0,
+        gt=0.0,
+        le=744.0,
+        description="simulated time; of a log: its last hours, by default all",
+    )
     shocks: tuple[Shock, ...] = Field(
         default=(
             Shock(t=0.3, jump_pct=-0.12),
@@ -83,7 +89,7 @@ class Entry(NamedTuple):
 def draw_entries(positions: int, hours: float, long_share: float, seeds: Seeds) -> list[Entry]:
     """Draw the entries of an episode; the last tenth of the time is left for what is open."""
     rng = seeds.child("signals").rng()
-    times = np.sort(rng.random(positions) * 0.9 * hours * HOUR_NS).astype(np.int64).tolist()
+    times = np.sort(rng.random(positions) * ENTRY_SHARE * hours * HOUR_NS).astype(np.int64).tolist()
     draws = rng.random((positions, 3)).tolist()
     return [
         Entry(
@@ -97,7 +103,7 @@ def draw_entries(positions: int, hours: float, long_share: float, seeds: Seeds) 
     ]
 
 
-def recorded_entries(log: RecordedLog, hours: float) -> list[Entry]:
+def recorded_entries(log: RecordedLog) -> list[Entry]:
     """Return the fills of a log as entries, by their time and side; sizes are the scenario's."""
     orders = {order.order_id: order for order in log.orders}
     entries = []
@@ -105,7 +111,7 @@ def recorded_entries(log: RecordedLog, hours: float) -> list[Entry]:
         order = orders.get(fill.order_id)
         quantity = fill.quantity if order is None else order.quantity
         time_ns = START_NS + fill.time_ns - log.start_ns
-        if quantity == 0.0 or time_ns > START_NS + 0.9 * hours * HOUR_NS:
+        if quantity == 0.0:
             continue
         named = (order.symbol if order is not None else None) or SYMBOLS[0]
         symbol = SYMBOLS[sum(map(ord, named)) % N_SYMBOLS]

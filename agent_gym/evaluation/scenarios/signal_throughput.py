@@ -42,7 +42,13 @@ from agent_gym.evaluation.scenarios.recorded import (
 from agent_gym.evaluation.scenarios.sabotage import Sabotage
 from agent_gym.evaluation.scenarios.scenario import Episode, Scenario, Subject
 from agent_gym.evaluation.scenarios.signal_figures import METRICS, Taken, Tally
-from agent_gym.evaluation.scenarios.signal_replay import recorded_arrivals
+from agent_gym.evaluation.scenarios.signal_replay import (
+    first_prices,
+    log_names,
+    recorded_arrivals,
+    refusal_notes,
+    replay_hours,
+)
 from agent_gym.evaluation.scenarios.signal_stream import FLOOD, Arrival, Mixture, SignalStream
 from agent_gym.evaluation.scenarios.trace import Trace
 
@@ -57,7 +63,12 @@ DEFAULT_STRATEGIES = {"momentum": 0.4, "mean_reversion": 0.3, "breakout": 0.2, "
 class SignalThroughputConfig(Config):
     """How many signals come, how many of them are bad, and how fast the desk's agents are."""
 
-    hours: float = Field(default=24.0, gt=0.0, le=744.0, description="simulated time")
+    hours: float = Field(
+        default=24.0,
+        gt=0.0,
+        le=744.0,
+        description="simulated time; of a log: its last hours, by default all",
+    )
     rate_per_hour: float = Field(default=60.0, gt=0.0, le=20_000.0, description="signals, calm")
     burst_factor: float = Field(default=5.0, ge=1.0, le=100.0, description="rate in a burst")
     burst_prob: float = Field(default=0.05, ge=0.0, le=1.0, description="share of burst minutes")
@@ -112,28 +123,35 @@ class SignalThroughput(Scenario):
         tally, trace = self._played(seeds, subject, log)
         metrics = tally.metrics(self.config.deadline_ms)
         wall_s = SystemClock().monotonic_s() - begun_s
+        notes: tuple[str, ...] = ()
         if log is not None:
             metrics |= recorded_metrics(TYPE, log)
+            codes = [None if each.accepted else each.handled.code for each in tally.signals]
+            notes = (*refusal_notes(codes), *log.notes)
         return Episode(
             metrics,
             trace.digest(),
             len(trace),
-            () if log is None else log.notes,
+            notes,
             {"wall_s": wall_s, "signals_per_s": len(trace) / wall_s},
         )
 
     def _log(self) -> RecordedLog:
         assert self.config.source is not None
-        return read_log(self.config.source, self.config.hours)
+        # The default is for generated signals; a log is played whole unless someone says otherwise.
+        said = "hours" in self.config.model_fields_set
+        return read_log(self.config.source, self.config.hours if said else None)
 
     def _played(
         self, seeds: Seeds, subject: Subject, log: RecordedLog | None
     ) -> tuple[Tally, Trace]:
         config, sabotage = self.config, sabotage_of(subject)
         symbols = SYMBOLS if log is None else tuple(sorted({s.symbol for s in log.signals}))
-        minutes = max(2, round(60 * config.hours) + 1)
+        hours = config.hours if log is None else replay_hours(log, TYPE)
+        minutes = max(2, round(60 * hours) + 1)
         course = Course(minutes, MINUTE_NS, VOLATILITY / 60**0.5, CALM.spread_bp, 1.0)
-        bars = draw_bars(course, symbols, seeds.child("market"))
+        first = None if log is None else first_prices(log)
+        bars = draw_bars(course, symbols, seeds.child("market"), first)
         prices = {each.instrument.symbol: each.close for each in bars}
         if log is None:
             arrivals = SignalStream(self._mixture(), prices, EQUITY, seeds).draw()
@@ -144,15 +162,15 @@ class SignalThroughput(Scenario):
         io = AgentIO()
         for agent in counter:
             io.register(agent.name, agent)
-        strategies = sorted({*config.strategies, FLOOD})
-        desk = open_desk(subject, {"filter": {"strategies": strategies}} if log is None else {})
+        generated = {"filter": {"strategies": sorted({*config.strategies, FLOOD})}}
+        desk = open_desk(subject, generated if log is None else log_names(log))
         core = desk.open(io=io, context=RecentContext(), seeds=seeds.child("agent"))
         execution = counter[-1]
         assert isinstance(execution, ExecutionCounterparty)
         floor = _Floor(config, core, account, execution, sabotage)
         for arrival in arrivals:
             floor.meet(arrival)
-        floor.tally.finish(execution, config.hours)
+        floor.tally.finish(execution, hours)
         for done in (each for many in execution.book.values() for each in many):
             floor.trace.note("execution", done.time_ns, done.signal_id, done.quantity, done.price)
         for name, rest in execution.resting.items():

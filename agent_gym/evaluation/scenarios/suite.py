@@ -17,12 +17,13 @@ from agent_gym.core.files import to_json
 from agent_gym.core.manifest import fingerprint
 from agent_gym.core.registry import Config, Ref, configure, entry, unknown
 from agent_gym.core.seeds import Seeds
-from agent_gym.evaluation.scenarios.metric import Metric, Tolerance
+from agent_gym.evaluation.scenarios.metric import LARGEST_REL, Metric, Tolerance
 from agent_gym.evaluation.scenarios.scenario import Episode, Scenario, Subject
 from agent_gym.evaluation.scenarios.suite_file import read_plain
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 SEED_BITS = 48  # a seed is written to JSON, and readers of JSON may hold numbers as float64
+REPLAY_VERSION = 2  # changes when the same log would be played in another way
 FILE_KEYS = ("path", "mapping")  # of a source: where the log lies, not what is in it
 
 
@@ -75,7 +76,27 @@ class ScenarioConfig(Config):
         for name in self.tolerances:
             if name not in known:
                 raise unknown(f"metric of scenario {self.name}", name, known)
-        return tuple(self._tolerated(metric) for metric in measured)
+        return tuple(self._checked(self._tolerated(metric)) for metric in measured)
+
+    def _checked(self, metric: Metric) -> Metric:
+        """Refuse tolerances that would make the gate blind."""
+        where = f"scenario {self.name}, metric {metric.name}"
+        if metric.must_be_zero and metric.name in self.tolerances:
+            raise ConfigError(
+                "a metric that must be zero takes no tolerance",
+                where=where,
+                found=self.tolerances[metric.name].model_dump(exclude_unset=True),
+                remedy=f"Take {metric.name!r} out of 'tolerances'",
+            )
+        if metric.tolerance.rel > LARGEST_REL:
+            raise ConfigError(
+                "a relative tolerance is too wide: the figure could vanish unseen",
+                where=where,
+                found=metric.tolerance.rel,
+                expected=f"at most {LARGEST_REL:g} of the baseline",
+                remedy="Give a smaller share as 'rel', or an amount in the metric's unit as 'abs'",
+            )
+        return metric
 
     def _tolerated(self, metric: Metric) -> Metric:
         own = self.tolerances.get(metric.name)
@@ -92,12 +113,14 @@ class ScenarioConfig(Config):
         look, not what is measured.
         """
         scenario, params = self.make(), self.setting().model_dump(mode="json")
+        version = str(scenario.version)
         if isinstance(params.get("source"), dict):
+            version += f", replay {REPLAY_VERSION}"
             params["source"] = {k: v for k, v in params["source"].items() if k not in FILE_KEYS}
         definitions = [[m.name, m.unit, m.direction, m.must_be_zero] for m in scenario.figures()]
         return {
             "type": self.type,
-            "version": str(scenario.version),
+            "version": version,
             "config_hash": fingerprint({"params": params, "seed": self.seed}),
             "data_hash": scenario.data_hash(),
             "metrics": fingerprint(definitions),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,7 +30,7 @@ def read_plain(path: Path) -> Any:
         raise _refused(path, "it is nested too deeply", f"at most {DEEPEST} levels") from None
     except (ValueError, yaml.YAMLError) as error:
         raise _refused(path, " ".join(str(error).split()), "valid JSON or YAML") from error
-    _check_depth(path, value)
+    _check(path, value)
     return value
 
 
@@ -102,16 +103,21 @@ def _yaml(text: str) -> Any:
     return yaml.load(text, Loader=_StrictLoader)
 
 
-def _check_depth(path: Path, value: Any) -> None:
-    level, depth = [value], 0
+def _check(path: Path, value: Any) -> None:
+    """Refuse what is nested too deeply, and numbers that are none (YAML has .nan and .inf)."""
+    level: list[tuple[str, Any]] = [("", value)]
+    depth = 0
     while level:
         depth += 1
         if depth > DEEPEST:
             raise _refused(path, "it is nested too deeply", f"at most {DEEPEST} levels")
-        below: list[Any] = []
-        for each in level:
+        below: list[tuple[str, Any]] = []
+        for name, each in level:
+            if isinstance(each, float) and not math.isfinite(each):
+                kind = "is not a number" if math.isnan(each) else "is infinite"
+                raise _refused(path, f"{name or 'the value'} {kind} ({each})", "finite numbers")
             if isinstance(each, dict):
-                below.extend(each.values())
+                below.extend((f"{name}.{key}".lstrip("."), held) for key, held in each.items())
             elif isinstance(each, list):
-                below.extend(each)
+                below.extend((f"{name}[{at}]", held) for at, held in enumerate(each, start=1))
         level = below

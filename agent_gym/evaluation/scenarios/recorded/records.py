@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from agent_gym.core.clock import HOUR_NS, MINUTE_NS
 from agent_gym.evaluation.scenarios.recorded.source import Stream
 
 OrderKind: TypeAlias = Literal["limit", "market", "stop"]
@@ -96,6 +97,11 @@ class RecordedLog(Struct, frozen=True):
     unread: Mapping[str, int]
     named: tuple[UnreadRow, ...]
     data_hash: str
+
+    @property
+    def hours(self) -> float:
+        """Return how long the window is; a single moment counts as a minute."""
+        return max(self.end_ns - self.start_ns, MINUTE_NS) / HOUR_NS
 
     @property
     def notes(self) -> tuple[str, ...]:
