@@ -19,6 +19,7 @@ from agent_gym.agents.desk import (
     RejectCode,
     Rejection,
     Signal,
+    SignalFeatures,
     SignalParams,
     signal_features,
 )
@@ -33,6 +34,9 @@ PARAMS = st.builds(SignalParams, st.floats(0.01, 5.0), side=st.sampled_from(["bu
 CODES = st.sampled_from(list(RejectCode))
 RECORDS = {
     "signal": st.builds(Signal, IDS, STRATEGIES, PARAMS, MOMENTS),
+    "features": st.builds(
+        SignalFeatures, IDS, st.dictionaries(IDS, st.floats(-1e9, 1e9), max_size=3)
+    ),
     "result": st.builds(FilterResult, IDS, st.booleans(), st.just("market"), st.none() | CODES),
     "rejection": st.builds(Rejection, IDS, CODES, MOMENTS, strategy=STRATEGIES),
     "decision": st.builds(Decision, IDS, st.just("execute"), st.floats(0.0, 5.0)),
@@ -65,6 +69,7 @@ def shown(context):
         "signals": context.get_recent_signals(),
         "momentum": context.get_recent_signals(strategy="momentum"),
         "rejections": context.get_recent_rejections(),
+        "features": context.get_features(),
         "results": context.get_filter_results(),
         "decisions": context.get_decisions(),
         "responses": context.get_responses(),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_gym.agents.desk import AgentResponse, PnLSnapshot, RecentContext
+from agent_gym.agents.desk import AgentResponse, PnLSnapshot, RecentContext, SignalFeatures
 from agent_gym.agents.desk.context_db import DB_VERSION
 from agent_gym.core.errors import AgentError, StoreError
 from tests.agents.desk_samples import NOW
@@ -86,6 +86,22 @@ def test_a_newer_file_is_refused(tmp_path):
     change(path, f"PRAGMA user_version = {DB_VERSION + 1}")
     with pytest.raises(StoreError, match=r"newer version.*Use the newer version"):
         RecentContext(10, path)
+
+
+def test_a_file_of_the_first_version_is_read_and_marked_as_new(tmp_path):
+    path = tmp_path / "context.db"
+    some_file(path)
+    before = RecentContext(10, path).digest()
+    change(path, "PRAGMA user_version = 1")
+    context = RecentContext(10, path)
+    assert context.digest() == before
+    assert context.get_features() == []
+    context.store_features(SignalFeatures("s299", {"side": 1.0}))
+    context.close()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (DB_VERSION,)
+    connection.close()
+    assert DB_VERSION == 2
 
 
 def test_damage_inside_the_file_is_told_and_never_read_as_something_else(tmp_path):

@@ -55,6 +55,7 @@ from agent_gym.agents.desk.schemas import (
     PnLSnapshot,
     Rejection,
     Signal,
+    SignalFeatures,
     SignalParams,
     plain,
 )
@@ -125,6 +126,7 @@ __all__ = [
     "Score",
     "ScriptedAgent",
     "Signal",
+    "SignalFeatures",
     "SignalFilter",
     "SignalParams",
     "Situation",

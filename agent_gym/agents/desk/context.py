@@ -27,6 +27,7 @@ from agent_gym.agents.desk.schemas import (
     PnLSnapshot,
     Rejection,
     Signal,
+    SignalFeatures,
 )
 from agent_gym.agents.desk.signals import parse_signal
 from agent_gym.core.errors import AgentError, ConfigError
@@ -83,6 +84,10 @@ class RecentContext(ContextReader):
         if is_cleared:
             self._reindex()
         return record
+
+    def store_features(self, features: SignalFeatures, known_at: float | None = None) -> None:
+        """Keep the features of a signal; ``known_at`` is that of the signal itself."""
+        self._store("features", features, features.signal_id, self._moment(known_at))
 
     def store_filter_result(self, result: FilterResult, known_at: float | None = None) -> None:
         """Keep what the filter said; a rejection among it is stored by ``store_rejection``."""

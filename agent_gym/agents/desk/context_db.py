@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_gym.agents.desk.context_ring import fingerprint
 from agent_gym.core.errors import StoreError
 
-DB_VERSION = 1
+DB_VERSION = 2  # 2: features of signals; a file of version 1 merely has none
 APPLICATION_ID = 0x4147_4458  # "AGDX": tells our file from any other SQLite file
 _SCHEMA = (
     "CREATE TABLE records (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, known_at REAL NOT NULL, "
@@ -63,6 +63,8 @@ class ContextDb:
             self._connection.execute("PRAGMA synchronous = NORMAL")
             if not tables:
                 self._create()
+            elif version < DB_VERSION:  # the tables are the same; older programs must now refuse
+                self._connection.execute(f"PRAGMA user_version = {DB_VERSION}")
 
     def _create(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")

@@ -19,11 +19,13 @@ from agent_gym.agents.desk.schemas import (
     PnLSnapshot,
     Rejection,
     Signal,
+    SignalFeatures,
 )
 
 S = TypeVar("S", bound=Struct)
 KINDS: Mapping[str, type[Struct]] = {
     "signal": Signal,
+    "features": SignalFeatures,
     "result": FilterResult,
     "rejection": Rejection,
     "decision": Decision,
@@ -38,6 +40,7 @@ class Rings(NamedTuple):
     """One ring a kind; the names are those of KINDS."""
 
     signal: Ring[Signal]
+    features: Ring[SignalFeatures]
     result: Ring[FilterResult]
     rejection: Ring[Rejection]
     decision: Ring[Decision]
@@ -81,6 +84,12 @@ class ContextReader:
         if strategy is not None:
             found = [rejection for rejection in found if rejection.strategy == strategy]
         return _last(found, n)
+
+    def get_features(
+        self, n: int | None = None, since: float | None = None
+    ) -> list[SignalFeatures]:
+        """Return the features that signals had when they came in."""
+        return _last(self._rings.features.shown(since, self._until), n)
 
     def get_filter_results(
         self, n: int | None = None, since: float | None = None

@@ -16,6 +16,7 @@ from agent_gym.agents.desk.agent_io import AgentIO
 from agent_gym.agents.desk.context import RecentContext
 from agent_gym.agents.desk.desk_records import DeskRecords, paper_fill, rejection_of, trade_outcome
 from agent_gym.agents.desk.execution import ExecutionPolicy, RoutedExecution
+from agent_gym.agents.desk.features import signal_features
 from agent_gym.agents.desk.filter import SignalFilter
 from agent_gym.agents.desk.filter_config import FilterConfig
 from agent_gym.agents.desk.flow import (
@@ -39,6 +40,7 @@ from agent_gym.agents.desk.schemas import (
     Outcome,
     PnLSnapshot,
     Signal,
+    SignalFeatures,
 )
 from agent_gym.agents.desk.signals import BadSignal, parse_signal
 from agent_gym.agents.desk.view import DeskView
@@ -83,13 +85,18 @@ class Flow(Protocol):
 
 
 class DeskConfig(Config):
-    """Every limit and habit of the desk."""
+    """Every limit and habit of the desk.
+
+    ``store_features`` keeps the features of every signal as a model would be shown them, so that
+    training reads what was seen; without them it has to rebuild what it can.
+    """
 
     filter: FilterConfig = FilterConfig()
     logic: LogicConfig = LogicConfig()
     flow: FlowPolicy = FlowPolicy()
     execution: ExecutionPolicy = ExecutionPolicy()
     protection: ProtectionPolicy = ProtectionPolicy()
+    store_features: bool = True
 
 
 class Handled(Struct, frozen=True):
@@ -168,16 +175,23 @@ class DeskPlan:
             self.make_logic(),
             self.make_flow(io, seeds.child("retries"), records.transition, records.response),
         )
-        return CoreAgent(parts, records)
+        return CoreAgent(parts, records, store_features=self.config.store_features)
 
 
 class CoreAgent:
     """One desk at work; all that it learns goes to the context, and to the log if there is one."""
 
-    def __init__(self, parts: tuple[Filter, Logic, Flow], records: DeskRecords) -> None:
+    def __init__(
+        self,
+        parts: tuple[Filter, Logic, Flow],
+        records: DeskRecords,
+        *,
+        store_features: bool = True,
+    ) -> None:
         self.filter, self.logic, self.flow = parts
         self.context = records.context
         self._records = records
+        self._store_features = store_features
 
     def handle(self, raw: Mapping[str, Any] | Signal, view: DeskView, clock: Clock) -> Handled:
         """Take one signal through filter, rules and agents; never raises for what comes in."""
@@ -191,7 +205,7 @@ class CoreAgent:
             self.filter.check(raw if signal is None else signal, view, self.context)
         )
         if signal is not None:
-            self._records.store("signal", signal, now_ns)
+            self._keep(signal, view, now_ns)
         self._records.store("result", result, now_ns)
         code = result.code
         if signal is None or not result.accepted:
@@ -202,6 +216,16 @@ class CoreAgent:
         self._records.step(signal.signal_id, FlowState.FILTERED, None, now_ns)
         traded = self._traded(signal, result, view, clock)
         return structs.replace(traded, latency_ms=_ms(begun_s, clock))
+
+    def _keep(self, signal: Signal, view: DeskView, now_ns: int) -> None:
+        """Keep a signal, and what a model is shown of it: both as of before it was kept."""
+        features: SignalFeatures | None = None
+        if self._store_features:
+            values = signal_features(signal, view, self.context)
+            features = SignalFeatures(signal.signal_id, values)
+        self._records.store("signal", signal, now_ns)
+        if features is not None:
+            self._records.store("features", features, now_ns)
 
     def settle(self, outcome: Outcome, clock: Clock) -> None:
         """Keep what a trade, or a paper trade, came to in the end."""

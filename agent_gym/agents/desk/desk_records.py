@@ -40,6 +40,7 @@ class DeskRecords:
             logger.redactor = redactor
         self._store: dict[str, Any] = {
             "signal": context.store_signal,
+            "features": context.store_features,
             "result": context.store_filter_result,
             "rejection": context.store_rejection,
             "decision": context.store_decision,

@@ -80,6 +80,7 @@ def replay(path: Path, *, maxlen: int = 10_000, key: bytes = b"") -> RecentConte
     context = RecentContext(maxlen)
     store: dict[str, Any] = {
         "signal": context.store_signal,
+        "features": context.store_features,
         "result": context.store_filter_result,
         "rejection": context.store_rejection,
         "decision": context.store_decision,

@@ -79,6 +79,13 @@ class FilterResult(Struct, frozen=True):
     paper: bool = False
 
 
+class SignalFeatures(Struct, frozen=True):
+    """The features of a signal as a model was, or would have been, shown them when it came in."""
+
+    signal_id: str
+    values: dict[str, float]
+
+
 class Rejection(Struct, frozen=True):
     """Why a signal was not traded, and when that was said; ``stage`` only if the filter said it."""
 

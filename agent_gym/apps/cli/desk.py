@@ -2,133 +2,40 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from msgspec import to_builtins
-from pydantic import Field
 from rich.console import RenderableType
 from rich.text import Text
 
-from agent_gym.agents.desk import AgentRequest, DeskView, Holdings, Quote, RecentContext, plain
+from agent_gym.agents.desk import AgentRequest, RecentContext, plain
 from agent_gym.agents.desk.agent_io import AgentIO
 from agent_gym.agents.desk.core_agent import DeskPlan
-from agent_gym.agents.desk.log import replay, verify
+from agent_gym.agents.desk.log import verify
 from agent_gym.agents.desk.scripted_agent import ScriptedAgent
 from agent_gym.apps.cli.config_options import with_options
-from agent_gym.apps.cli.desk_view import behavior_view, retraining_view, training_view
+from agent_gym.apps.cli.desk_options import (
+    DEMO_TIME,
+    DemoSignal,
+    LoopOptions,
+    Memory,
+    PlayOptions,
+    must_exist,
+)
+from agent_gym.apps.cli.desk_view import behavior_view, play_view, retraining_view, training_view
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.apps.cli.read_options import with_request
-from agent_gym.apps.cli.workspace import check_writable, home, source_commit
+from agent_gym.apps.cli.workspace import check_writable, home
 from agent_gym.core.clock import SECOND_NS, ManualClock
-from agent_gym.core.errors import ConfigError
-from agent_gym.core.registry import Config
 from agent_gym.core.seeds import Seeds
-from agent_gym.markets.bars import Bars
-from agent_gym.markets.readers import ReadRequest, read_bars
-from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
-from agent_gym.training.desk import (
-    ResearchEngine,
-    RetrainingConfig,
-    RetrainingLoop,
-    TrainingModule,
-)
+from agent_gym.markets.readers import ReadRequest
 
 app = typer.Typer(no_args_is_help=True)
 
-MOST_RECORDS = 1_000_000  # of each kind that are read from a memory or a log
-DEMO_TIME = 1_700_000_000.0
-
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-
-
-class Memory(Config):
-    """Where what the desk did is read from."""
-
-    log: Path | None = Field(
-        default=None, description="log of the desk: core_agent.jsonl or its folder"
-    )
-    db: Path | None = Field(default=None, description="memory of the desk, a SQLite file")
-    data: Path | None = Field(
-        default=None, description="file of bars by which signals are settled on paper"
-    )
-    horizon: str = Field(default="24h", description="over which a signal is judged")
-
-    def context(self) -> RecentContext:
-        """Return the memory that was named."""
-        if (self.log is None) == (self.db is None):
-            raise ConfigError(
-                "one memory of the desk is needed",
-                found="neither" if self.log is None else "both --log and --db",
-                expected="--log FILE or --db FILE",
-                remedy="The desk writes its log to logs/core_agent.jsonl",
-            )
-        if self.log is not None:
-            _must_exist(self.log)
-            return replay(self.log, maxlen=MOST_RECORDS)
-        if self.db is not None:
-            _must_exist(self.db)
-        return RecentContext(MOST_RECORDS, self.db)
-
-    def bars(self, request: ReadRequest) -> Bars | None:
-        """Return the bars that were named, None if none were."""
-        if self.data is None:
-            return None
-        bars = read_bars(self.data, request=request)
-        if bars.instrument.symbol == UNKNOWN_INSTRUMENT.symbol:
-            raise ConfigError(
-                "the file does not say what it holds",
-                where=str(self.data),
-                remedy="Say it with --symbol BTC/USDT",
-            )
-        return bars
-
-    def training(self, request: ReadRequest) -> TrainingModule:
-        """Return what trains on it."""
-        return TrainingModule(self.context(), self.bars(request), commit=source_commit())
-
-
-class LoopOptions(Config):
-    """How the loop is run."""
-
-    store: Path | None = Field(
-        default=None, description="folder of the models (default models/desk in the workspace)"
-    )
-    now: float | None = Field(
-        default=None, description="epoch seconds; nothing known later is used"
-    )
-    reason: str | None = Field(default=None, description="train now, for this reason")
-    dry_run: bool = Field(default=False, description="say what would be done, change nothing")
-
-
-class DemoSignal(Config):
-    """A signal, and the market and account that it meets."""
-
-    strategy: str = Field(default="momentum", description="who sends it")
-    amount: float = Field(default=0.01, description="units of the base")
-    side: str = Field(default="buy", description="buy or sell")
-    age_s: float = Field(default=0.0, description="how old the signal is")
-    price: float = Field(default=50_000.0, gt=0.0, description="middle of the market")
-    equity: float = Field(default=10_000.0, gt=0.0, description="what the account holds")
-    drawdown: float = Field(default=0.0, ge=0.0, description="of the account, from its peak")
-
-    def raw(self) -> dict[str, Any]:
-        """Return the signal as it is sent."""
-        params = {"amount": self.amount, "base": "BTC", "quote": "USDT", "side": self.side}
-        return {
-            "signal_id": "signal1",
-            "strategy": self.strategy,
-            "params": params,
-            "timestamp": DEMO_TIME - self.age_s,
-        }
-
-    def view(self) -> DeskView:
-        """Return what the desk sees."""
-        half = 0.5e-4 * self.price
-        quote = Quote(DEMO_TIME, self.price - half, self.price + half, 500.0, 0.005)
-        account = Holdings(self.equity, self.equity, {}, 0.0, self.drawdown)
-        return DeskView(DEMO_TIME, {"BTC/USDT": quote}, account)
 
 
 @app.command()
@@ -143,9 +50,7 @@ def analyze(
     as_json: JsonOption = False,
 ) -> None:
     """Say what the desk did: rates, rejections, patterns, missed value, latency, drift."""
-    bars = memory.bars(request)
-    engine = ResearchEngine(memory.context(), bars, horizon=memory.horizon)
-    report = engine.analyze_behavior(window).as_dict()
+    report = _learning().analyze(memory, request, window)
     emit(report, as_json=as_json, view=behavior_view(report))
 
 
@@ -161,8 +66,7 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train an acceptor and show how good it is; nothing is kept."""
-    training = memory.training(request)
-    result = training.train_model(training.prepare_dataset(now, memory.horizon)).as_dict()
+    result = _learning().train(memory, request, now)
     emit(result, as_json=as_json, view=training_view(result))
 
 
@@ -177,11 +81,9 @@ def retrain(
     as_json: JsonOption = False,
 ) -> None:
     """Run the retraining loop once: train if there is a reason, promote by the rule."""
-    root = options.store or home() / "models" / "desk"
+    root = options.store or _models()
     check_writable(root)
-    config = RetrainingConfig(horizon=memory.horizon)
-    loop = RetrainingLoop(memory.training(request), config=config, store=root)
-    report = loop.run_retraining(options.now, options.reason, options.dry_run).as_dict()
+    report = _learning().retrain(memory, request, options, root)
     emit(report, as_json=as_json, view=retraining_view(report))
 
 
@@ -193,11 +95,22 @@ def rollback(
     as_json: JsonOption = False,
 ) -> None:
     """Put the champion before the present one back into office."""
-    root = store or home() / "models" / "desk"
-    _must_exist(root)
-    back_to = RetrainingLoop(TrainingModule(RecentContext()), store=root).rollback()
+    back_to = _learning().rollback(store or _models())
     told = Text(f"champion: {back_to or 'none, as before the first promotion'}")
     emit({"champion": back_to}, as_json=as_json, view=told)
+
+
+@app.command()
+@with_options("options", PlayOptions, "The play")
+def play(
+    options: PlayOptions,
+    out: Annotated[Path, typer.Option(help="New folder for the log, the memory and the bars.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Let a desk work on a made-up market, so that the other commands have something to read."""
+    check_writable(out)
+    report = _learning().play(out, options)
+    emit(report, as_json=as_json, view=play_view(report))
 
 
 @app.command("verify-log")
@@ -206,7 +119,7 @@ def verify_log(
     as_json: JsonOption = False,
 ) -> None:
     """Check that a log of the desk is as it was written; exit code 3 if it is not."""
-    _must_exist(path)
+    must_exist(path)
     report = verify(path)
     payload = to_builtins(report)
     findings: list[tuple[object, ...]] = [
@@ -249,6 +162,10 @@ def signal(demo: DemoSignal, as_json: JsonOption = False) -> None:
     emit(payload, as_json=as_json, view=table("signal1", ("what", "found"), rows))
 
 
-def _must_exist(path: Path) -> None:
-    if not path.exists():
-        raise ConfigError("there is no such file", where=str(path), remedy="Check the name")
+def _models() -> Path:
+    return home() / "models" / "desk"
+
+
+def _learning() -> Any:
+    """Return what does the learning: it brings scikit-learn along, which one signal need not."""
+    return import_module("agent_gym.apps.cli.desk_learning")

@@ -34,6 +34,10 @@ def training_view(result: dict[str, Any]) -> RenderableType:
     lines = [f"training: {result['status']}"]
     if result["reason"]:
         lines.append(result["reason"])
+    rebuilt = result["dataset"]["notes"].get("rebuilt_features")
+    if rebuilt:
+        rows_there = result["dataset"]["counts"]["rows"]
+        lines.append(f"{rebuilt} of {rows_there} rows: features rebuilt, not as the desk saw them")
     if not result["metrics"]:
         return Text("\n".join(lines))
     models = {"model": result["metrics"], **result["baselines"]}
@@ -65,6 +69,23 @@ def retraining_view(report: dict[str, Any]) -> RenderableType:
         ("drift", ", ".join(sensors) or "none"),
     ]
     return table("retraining", ("what", "found"), rows)
+
+
+def play_view(report: dict[str, Any]) -> RenderableType:
+    """Return what a made-up desk did, and what may be tried with it."""
+    rows: list[tuple[object, ...]] = [
+        (name, report[name]) for name in ("signals", "accepted", "filled", "paper", "settled")
+    ]
+    rows += [("wins", report["wins"]), ("equity at the end", f"{report['equity']:.0f}")]
+    rows += [(f"refused: {code}", n) for code, n in report["rejections"].items()]
+    rows.append(("champion", report["champion"] or "none"))
+    # A line of a terminal is short: a command goes on in the next, and can still be copied.
+    steps = Text("\n".join(["", "try:", *(_folded(step) for step in report["try"])]))
+    return Group(table(report["folder"], ("what", "found"), rows), steps)
+
+
+def _folded(command: str) -> str:
+    return command.replace(" --", " \\\n    --")
 
 
 def _missed(found: dict[str, Any] | None) -> str:

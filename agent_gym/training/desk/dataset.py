@@ -45,6 +45,7 @@ class Dataset:
         groups: The strategy of each row.
         counterfactual: True where the label is a paper one.
         excluded: Signals left out, by reason.
+        notes: Rows whose features are not those that the live desk saw, by reason.
         status: "insufficient" with a ``reason`` below the counts that training takes.
     """
 
@@ -62,6 +63,7 @@ class Dataset:
     excluded: Mapping[str, int] = field(default_factory=dict)
     status: Status = "ok"
     reason: str = ""
+    notes: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.y.size)
@@ -96,6 +98,7 @@ class Dataset:
             "reason": self.reason,
             "counts": self.counts,
             "excluded": dict(self.excluded),
+            "notes": dict(self.notes),
             "features": list(self.feature_names),
             "horizon": self.horizon,
             "as_of": self.as_of,

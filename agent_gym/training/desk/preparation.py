@@ -1,7 +1,10 @@
 """From what the desk remembers to rows: features as of each signal, labels as of one moment.
 
-Two rules keep the future out. The features of a signal are read from the context as it was just
-before the signal became known, and from bars that had closed by then. A label counts only if its
+Features are those that the desk kept when the signal came in: what a live model was shown. Where
+none were kept they are rebuilt, as far as that goes, and such rows are counted in ``notes``.
+
+Two rules keep the future out. Rebuilt features are read from the context as it was just before
+the signal became known, and from bars that had closed by then. A label counts only if its
 whole horizon had passed by ``as_of``, also where a barrier was touched earlier: keeping just the
 quick ones of the last hours would tilt the table towards big moves.
 """
@@ -11,7 +14,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
+from typing import NamedTuple, TypeAlias
 
 from agent_gym.agents.desk.acceptor import signal_features
 from agent_gym.agents.desk.context import RecentContext
@@ -25,6 +30,18 @@ from agent_gym.training.desk.dataset import Dataset, Row, tabled
 from agent_gym.training.desk.paper import BPS, PaperDesk
 
 NO_ACCOUNT = PnLSnapshot(timestamp=0.0, equity=1.0, cash=1.0, exposure=0.0, drawdown=0.0)
+
+
+Stored: TypeAlias = Mapping[tuple[str, float], Mapping[str, float]]
+
+
+class _Table(NamedTuple):
+    """A table that is being made: its moment, the features that were kept, and what is noted."""
+
+    as_of: float
+    horizon_ns: int
+    stored: Stored
+    notes: Counter[str]
 
 
 class Preparation:
@@ -41,13 +58,14 @@ class Preparation:
         horizon_ns = parse_period(horizon)
         outcomes = _settled(known, horizon_ns)
         excluded: Counter[str] = Counter()
+        made_of = _Table(as_of, horizon_ns, stored_features(known), Counter())
         rows, seen = [], set()
         for known_at, signal in known.known("signal"):
             if signal.signal_id in seen:
                 excluded["repeated_id"] += 1
                 continue
             seen.add(signal.signal_id)
-            row = self._row(signal, known_at, outcomes.get(signal.signal_id), (as_of, horizon_ns))
+            row = self._row(signal, known_at, outcomes.get(signal.signal_id), made_of)
             if isinstance(row, str):
                 excluded[row] += 1
             else:
@@ -59,24 +77,28 @@ class Preparation:
             paper_weight=self._config.counterfactual_weight,
             excluded=excluded,
         )
+        made = dataclasses.replace(made, notes=dict(sorted(made_of.notes.items())))
         return judged_enough(made, self._config)
 
     def _row(
-        self, signal: Signal, known_at: float, outcome: Outcome | None, when: tuple[float, int]
+        self, signal: Signal, known_at: float, outcome: Outcome | None, table: _Table
     ) -> Row | str:
-        as_of, horizon_ns = when
+        as_of, horizon_ns = table.as_of, table.horizon_ns
         end = known_at + horizon_ns / SECOND_NS
         if end > as_of:
             return "immature"
         if known_at < as_of - self._config.window_days * DAY_S:
             return "too_old"
-        label = self._label(signal, known_at, outcome, when)
+        label = self._label(signal, known_at, outcome, (as_of, horizon_ns))
         if isinstance(label, str):
             return label
         payoff, t_end, is_paper = label
-        features = self.features(signal, known_at)
-        if not features:
-            return "no_features"
+        features = table.stored.get((signal.signal_id, known_at))
+        if features is None:
+            features = self.features(signal, known_at)
+            table.notes["rebuilt_features"] += 1
+            if not self._ctx.as_of(_just_before(known_at)).get_pnl_snapshots(n=1):
+                table.notes["rebuilt_without_account"] += 1
         return Row(
             signal_id=signal.signal_id,
             features=features,
@@ -102,8 +124,12 @@ class Preparation:
         return found.payoff, found.closed_at, True
 
     def features(self, signal: Signal, known_at: float) -> dict[str, float]:
-        """Return the features of a signal as they were when it became known."""
-        before = self._ctx.as_of(math.nextafter(known_at, -math.inf))
+        """Rebuild the features of a signal as of when it became known.
+
+        Positions and value at risk of that moment are not known, and the quote is made from bars:
+        use what the desk kept (``stored_features``) where there is something.
+        """
+        before = self._ctx.as_of(_just_before(known_at))
         found = signal_features(signal, self.view(signal, known_at, before), before)
         return {name: v if math.isfinite(v) else math.nan for name, v in found.items()}
 
@@ -141,6 +167,18 @@ class Preparation:
             volume_per_hour=float(bars.volume[bar]) * HOUR_NS / bars.period_ns,
             volatility=tape.hourly_deviation(bar),
         )
+
+
+def stored_features(known: ContextReader) -> Stored:
+    """Return the features that the desk kept, by the signal's id and when it became known."""
+    found: dict[tuple[str, float], Mapping[str, float]] = {}
+    for known_at, record in known.known("features"):
+        found.setdefault((record.signal_id, known_at), record.values)
+    return found
+
+
+def _just_before(moment: float) -> float:
+    return math.nextafter(moment, -math.inf)
 
 
 def latest_time(ctx: RecentContext) -> float:

@@ -22,7 +22,7 @@ from agent_gym.training.desk.drift import feature_drift
 from agent_gym.training.desk.missed_value import missed_value
 from agent_gym.training.desk.paper import Market, PaperDesk
 from agent_gym.training.desk.patterns import top_patterns
-from agent_gym.training.desk.preparation import Preparation, profit_over
+from agent_gym.training.desk.preparation import Preparation, profit_over, stored_features
 from agent_gym.training.desk.significance import (
     benjamini_hochberg,
     level_trend_p,
@@ -118,7 +118,14 @@ class ResearchEngine:
         if len(read) < LEAST_DRIFT_ROWS:
             return moved
         rows = Preparation(self._ctx, self._paper, self._config)
-        named = [rows.features(a.signal, a.at) for a in read if a.signal is not None]
+        kept = stored_features(self._ctx)
+        signals = [(a.signal, a.at) for a in read if a.signal is not None]
+        found_all = all((signal.signal_id, at) in kept for signal, at in signals)
+        # All kept or all rebuilt: where one gives way to the other, nothing in the world moved.
+        named = [
+            kept[signal.signal_id, at] if found_all else rows.features(signal, at)
+            for signal, at in signals
+        ]
         names = tuple(sorted({name for row in named for name in row} - {*MOVES_ALWAYS}))
         table = np.array([[row.get(name, np.nan) for name in names] for row in named])
         half = len(table) // 2
