@@ -4,7 +4,8 @@
 #   AGENT_GYM_HOME    folder of all results (default: results/ of this checkout)
 #   AGENT_GYM_PYTHON  interpreter (default: .venv/bin/python of this checkout, else python3)
 #
-# Words after the name of the script are handed on, for example --update-baseline --reason TEXT.
+# Words after the name of the script are handed on, for example --fail-on-unsure; paths in them are
+# relative to the caller's folder.
 # Exit codes: 0 ok, 1 regression, 2 usage, 3 no baseline to compare with, 4 errors, 5 another run
 # holds the lock, 130 interrupted.
 set -u
@@ -45,8 +46,8 @@ if [ -f "$log" ] && [ "$(wc -c <"$log")" -gt 10485760 ]; then
     mv -f -- "$log" "$log.1"
 fi
 
+# The folder stays the caller's, so that words such as --scenarios mine.json mean what they say.
 say "started: nightly --fail-on-regression --print-summary $*"
-cd -- "$root" || exit 4
 "$python" "$root/scripts/run_agent_gym_nightly.py" --fail-on-regression --print-summary "$@" \
     >>"$log" 2>&1 9>&- &
 child=$!

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "pipeline"))
 
@@ -17,6 +18,8 @@ from nightly_samples import (
 )
 
 from agent_gym.apps.cli import main as cli
+from agent_gym.apps.cli import nightly as nightly_command
+from agent_gym.apps.cli import output
 from agent_gym.pipeline.nightly import one_run, replay
 
 WORDS = ("--desk", "tiny/desk", "--import", "tiny_scenarios", "--workers", "1")
@@ -168,3 +171,56 @@ def test_a_dry_run_changes_nothing(call):
 @pytest.mark.parametrize("words", [("../x", "alpha", "1"), ("latest", "alpha", "-1")])
 def test_replay_of_what_cannot_be_is_exit_2(call, words):
     assert call("replay", *words, as_json=False)[0] == 2
+
+
+def test_replay_commands_are_whole_at_80_columns(call, monkeypatch):
+    approved(call)
+    monkeypatch.setattr(output, "screen", Console(width=80))
+    monkeypatch.setattr(nightly_command, "screen", output.screen)
+    worse = ("--desk", "tiny/desk:level=9.0")
+    code, text = call("nightly", *worse, "--print-summary", as_json=False)
+    assert code == 0
+    printed = [line.split() for line in text.splitlines() if "agent-gym replay" in line]
+    assert len(printed) == 2
+    for words in printed:  # a seed that was cut would be one that nobody played
+        assert call("replay", *words[2:])[0] == 0
+
+
+def test_a_seed_that_was_not_played_is_exit_2(call):
+    call("nightly")
+    code, text = call("replay", "latest", "alpha", "12345", as_json=False)
+    assert code == 2
+    assert "--any-seed" in text
+    assert call("replay", "latest", "alpha", "12345", "--any-seed")[0] == 0
+
+
+def test_events_that_must_not_be_are_said_by_run(call, tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps([{"name": "a", "type": "tiny", "params": {"fail": "accident"}}]))
+    code, text = call("run", suite=path, as_json=False)
+    assert code == 0
+    assert "MUST BE ZERO and is not: a/accidents" in text
+    code, said = call("run", "--fail-on-regression", suite=path)
+    assert (code, said["exit_code"]) == (4, 4)
+    assert call("run", "--fail-on-regression")[0] == 0
+
+
+def test_a_quarantine_takes_a_person_and_a_reason(call):
+    words = ("nightly", "--quarantine", "alpha/gain")
+    assert call(*words, as_json=False)[0] == 2
+    assert call("nightly", "--quarantine", "alpha/gian", "--reason", "x", as_json=False)[0] == 2
+    code, text = call("nightly", "--quarantine", "alpha/accidents", "--reason", "x", as_json=False)
+    assert code == 2
+    assert "never" in text
+    code, said = call(*words, "--reason", "a noisy feed")
+    assert (code, said["entries"][0]["reason"]) == (0, "a noisy feed")
+    assert DirectCrew.played == []
+    assert json.loads(Path(said["file"]).read_text())["entries"] == said["entries"]
+
+
+def test_usage_errors_show_no_progress(call):
+    for words in (("--desk", "tiny/dsk"), ("--plant", "no_such_fault")):
+        code, text = call("nightly", *words, as_json=False)
+        assert code == 2
+        assert "to play" not in text
+        assert "stopped" not in text

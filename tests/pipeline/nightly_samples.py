@@ -31,6 +31,7 @@ class DirectCrew:
     """Plays in this process, so that a test need not wait for others to start."""
 
     played: ClassVar[list[tuple[str, int]]] = []
+    unsteady: ClassVar[bool] = False
 
     def __init__(self, subject, workers=1, timeout_s=0.0, imports=()):
         self.subject = subject
@@ -41,6 +42,9 @@ class DirectCrew:
             rows = []
             for job in episode_jobs(task.scenario, self.subject, task.seeds, 4):
                 episodes = job.run()["episodes"]
+                if self.unsteady and task.scenario.name == "alpha":
+                    for row in episodes:
+                        row["trajectory_hash"] = f"{len(self.played)}-{row['seed']}"
                 heard(task.scenario.name, episodes)
                 rows.extend(episodes)
             self.played.extend((task.scenario.name, seed) for seed in task.seeds)
@@ -48,13 +52,13 @@ class DirectCrew:
         return found
 
 
-def stand_still(packages=(), code_hash="c0de", folder=None):
+def stand_still(packages=(), code_hash="c0de", also=(), named=False):
     """Return the identity of code that is not edited while tests run."""
     return CodeIdentity(
         code_hash=code_hash,
         commit="abc",
         dirty=False,
-        packages={MODULE: "hash"},
+        packages=dict.fromkeys(packages, "hash") if named else {MODULE: "hash"},
         versions={"python": "3"},
     )
 
@@ -92,7 +96,7 @@ def night(home, suite=None, *, day=0, approve=None, accepted=(), **options):
     """Run one night in a workspace."""
     decisions = {
         name: options.pop(name)
-        for name in ("fail_on_regression", "set_anchor", "policy")
+        for name in ("fail_on_regression", "fail_on_unsure", "set_anchor", "policy")
         if name in options
     }
     approval = None if approve is None else Approval(approve, "tester", tuple(accepted))

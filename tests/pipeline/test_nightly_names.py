@@ -5,11 +5,13 @@ import subprocess
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nightly_samples import asked, clock_at
 
 from agent_gym.core.errors import ConfigError
 from agent_gym.pipeline.nightly import Workspace, compare_runs, replay_seed
 from agent_gym.pipeline.nightly.code_identity import code_identity, sources_hash
 from agent_gym.pipeline.nightly.git_state import git_state
+from agent_gym.pipeline.nightly.prepare import prepare
 from agent_gym.pipeline.nightly.times import run_date
 from agent_gym.pipeline.nightly.workspace import checked_id, inside
 
@@ -136,3 +138,11 @@ def test_the_state_of_a_checkout_is_read_without_git(tmp_path):
     assert git_state(package).dirty
     (root / ".git" / "index").write_bytes(b"DIRC garbage")
     assert git_state(package).dirty
+
+
+def test_two_runs_of_one_second_have_two_names():
+    options, clock = asked(), clock_at()
+    first = prepare(options, clock).run_id
+    assert prepare(options, clock).run_id == first
+    clock.sleep_s(0.001)
+    assert prepare(options, clock).run_id != first

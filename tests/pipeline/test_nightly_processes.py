@@ -74,6 +74,7 @@ def test_what_hangs_exits_or_raises_is_a_row_and_the_others_go_on(tmp_path):
             ("hangs", "hang"),
             ("exits", "exit"),
             ("raises", "raise"),
+            ("stops", "ctrl-c"),
         )
     ]
     suite = suites[0].model_copy(update={"scenarios": tuple(each.scenarios[0] for each in suites)})
@@ -89,6 +90,7 @@ def test_what_hangs_exits_or_raises_is_a_row_and_the_others_go_on(tmp_path):
         "hangs": {("timeout", True)},
         "exits": {("crashed", True)},
         "raises": {("error", True)},
+        "stops": {("error", True)},  # nobody has pressed Ctrl-C
     }
 
 

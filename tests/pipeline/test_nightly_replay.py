@@ -49,7 +49,9 @@ def test_a_planted_fault_is_planted_again(home, monkeypatch):
 
 def test_a_seed_nobody_played_is_played_beside_the_baseline(home):
     run = night(home, day=1, level=9.0).result.run.run_id
-    found = replay_seed(Workspace(home), run, "alpha", 12345)
+    with pytest.raises(ConfigError, match="did not play this seed"):
+        replay_seed(Workspace(home), run, "alpha", 12345)
+    found = replay_seed(Workspace(home), run, "alpha", 12345, any_seed=True)
     assert (found.same, found.exit_code) == (None, 0)
     assert found.baseline.metrics["gain"] - found.played.metrics["gain"] == pytest.approx(1.0)
 
@@ -62,7 +64,7 @@ def test_what_differs_is_said(home, monkeypatch):
     said["scenarios"][0]["samples"][0]["trajectory_hash"] = "other"
     path.write_text(json.dumps(said))
     assert replay_seed(Workspace(home), run, "alpha", seed).exit_code == 4
-    monkeypatch.setattr(replay, "code_identity", lambda _: stand_still(code_hash="new"))
+    monkeypatch.setattr(replay, "code_identity", lambda *_, **__: stand_still(code_hash="new"))
     found = replay_seed(Workspace(home), run, "alpha", seed)
     assert (found.same, found.same_code, found.exit_code) == (False, False, 3)
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 from nightly_samples import DirectCrew, contents, night, stand_still, tiny_suite, without_processes
 
 from agent_gym.core.errors import ConfigError, DataError
@@ -13,6 +14,7 @@ from agent_gym.pipeline.nightly import (
     nightly,
     prepare,
 )
+from agent_gym.reporting.nightly import headline
 
 OUTPUTS = (
     "reports/latest.json",
@@ -62,7 +64,7 @@ def test_an_unchanged_night_passes_and_plays_two_seeds_a_scenario(home):
 
 
 def test_other_code_is_played_again(home, monkeypatch):
-    monkeypatch.setattr(prepare, "code_identity", lambda _: stand_still(code_hash="new"))
+    monkeypatch.setattr(prepare, "code_identity", lambda *_, **__: stand_still(code_hash="new"))
     monkeypatch.setattr(nightly, "frozen_crew", lambda baseline, *_: DirectCrew(None))
     outcome = night(home, day=1)
     assert (outcome.played, outcome.kept) == (20, 0)
@@ -300,3 +302,72 @@ def test_equal_nights_give_equal_bytes_in_another_order_of_scenarios(tmp_path):
 
 def msg(samples, run_id):
     return type(samples)(run_id, samples.suite_id, samples.suite_version, samples.scenarios)
+
+
+class TestWhatCannotBeTrusted:
+    def unsteady(self, home, **options):
+        """Run a night whose first scenario cannot be repeated, under the same identity."""
+        DirectCrew.unsteady = True
+        try:
+            return night(home, **options)
+        finally:
+            DirectCrew.unsteady = False
+
+    def test_what_cannot_be_repeated_is_exit_4_and_only_proposed_for_quarantine(self, home):
+        (home / "gym.db").unlink()
+        outcome = self.unsteady(home, day=1, fail_on_regression=True)
+        assert outcome.result.diff.of("nondeterministic")
+        assert outcome.exit_code == 4
+        assert not Workspace(home).quarantine.exists()
+        assert any("--quarantine alpha/gain --reason" in text for text in outcome.messages)
+        assert self.unsteady(home, day=2).exit_code == 0
+
+    def test_it_can_never_be_approved(self, home):
+        before = contents(home / "reports/baseline")
+        (home / "gym.db").unlink()
+        outcome = self.unsteady(home, day=1, approve="no")
+        assert (outcome.approved, outcome.exit_code) == (None, 4)
+        assert contents(home / "reports/baseline") == before
+
+    def test_a_finding_that_is_an_error_cannot_be_approved(self, home, monkeypatch):
+        judge = nightly.judge
+
+        def with_an_error(*args, **options):
+            diff = judge(*args, **options)
+            first = replace(diff.findings[0], word="error")
+            return replace(diff, findings=(first, *diff.findings[1:]))
+
+        monkeypatch.setattr(nightly, "judge", with_an_error)
+        outcome = night(home, day=1, approve="no")
+        assert (outcome.approved, outcome.exit_code) == (None, 4)
+        assert "is error" in outcome.messages[0]
+
+    def test_an_event_that_must_not_be_is_never_approved_unnamed(self, tmp_path):
+        suite = tiny_suite(names=("alpha",), fail="accident")
+        outcome = night(tmp_path, suite, approve="first")
+        assert (outcome.approved, outcome.exit_code) == (None, 4)
+        assert "--accept-regression alpha/accidents" in outcome.messages[0]
+        named = night(tmp_path, suite, day=1, approve="first", accepted=["alpha/accidents"])
+        assert named.exit_code == 0
+        assert named.approved
+
+    def test_an_event_of_a_new_scenario_is_refused_too(self, home):
+        suite, bad = tiny_suite(), tiny_suite(names=("gamma",), fail="accident")
+        more = suite.model_copy(update={"scenarios": (*suite.scenarios, *bad.scenarios)})
+        outcome = night(home, more, day=1, approve="more")
+        assert outcome.approved is None
+        assert "--accept-regression gamma/accidents" in outcome.messages[0]
+
+    def test_a_quarantine_that_cannot_be_read_is_said_in_the_headline(self, home):
+        Workspace(home).quarantine.write_text('{"entries": 3}')
+        outcome = night(home, day=1, fail_on_regression=True)
+        assert outcome.exit_code == 3
+        assert headline(outcome.result) == "Could not be compared: the quarantine cannot be read"
+
+
+def test_a_night_that_is_not_sure_fails_if_asked(home):
+    suite = tiny_suite(names=("alpha", "beta", "gamma"))  # one that the baseline does not have
+    assert night(home, suite, day=1, fail_on_regression=True).exit_code == 0
+    assert night(home, suite, day=2, fail_on_unsure=True).exit_code == 1
+    assert night(home, day=3, fail_on_unsure=True).exit_code == 0
+    assert night(home, day=4, level=9.0, fail_on_unsure=True).exit_code == 1

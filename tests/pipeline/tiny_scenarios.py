@@ -15,6 +15,7 @@ from agent_gym.evaluation.scenarios.metric import Metric, Tolerance
 from agent_gym.evaluation.scenarios.scenario import Episode, Scenario, Subject
 
 LEVEL = 10.0
+DRIFT = 0.0  # a change that no hash of code knows of
 
 
 class TinyConfig(Config):
@@ -53,10 +54,12 @@ class TinyScenario(Scenario):
         self._fail(seeds.root)
         luck = float(seeds.child("market").rng().normal())
         level = self._config.level + float(subject.desk.params.get("level", LEVEL)) - LEVEL
+        level += DRIFT
         level *= 0.5 if subject.plant is not None else 1.0
         gain = level + 0.1 * luck
         said = f"{gain!r} {seeds.root}"
-        metrics = {"gain": gain, "accidents": 0.0, "maybe": None}
+        accidents = 1.0 if self._config.fail == "accident" else 0.0
+        metrics = {"gain": gain, "accidents": accidents, "maybe": None}
         if self._config.fail == "nan":
             metrics["gain"] = float("nan")
         if self._config.fail == "unsteady":
@@ -77,6 +80,8 @@ class TinyScenario(Scenario):
             os._exit(7)
         if self._config.fail == "hang":
             SystemClock().sleep_s(600)
+        if self._config.fail == "ctrl-c":
+            raise KeyboardInterrupt
 
 
 @register("scenario", "tiny", TinyConfig)

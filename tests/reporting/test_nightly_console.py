@@ -14,6 +14,7 @@ from agent_gym.reporting.nightly import (
     run_view,
     summary_view,
 )
+from agent_gym.reporting.nightly.console import replay_lines
 from tests.reporting.result_samples import bad_night, good_night
 
 
@@ -90,6 +91,15 @@ def test_a_stopped_run_is_not_called_done(clock):
     assert "nightly: stopped, 0/2" in screen.getvalue()
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_question_that_is_refused_shows_no_progress(clock, terminal):
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=terminal)
+    with pytest.raises(ValueError, match="no"), ConsoleProgress("nightly", 264, console, clock):
+        raise ValueError("no")
+    assert screen.getvalue() == ""
+
+
 def test_a_terminal_sees_a_bar(clock):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)
@@ -115,7 +125,10 @@ def test_the_summary_says_what_broke_and_how_to_see_it_again():
     assert text.startswith("BAD: 4 regressions")
     assert "signal_throughput/latency_p95_ms" in text
     assert "+30." in text
-    assert "agent-gym replay n20261116-013000-4c1f signal_throughput" in text
+    lines = replay_lines(bad_night())
+    command = "  agent-gym replay n20261116-013000-4c1f signal_throughput"
+    assert any(line.startswith(command) for line in lines)
+    assert replay_lines(good_night()) == ()
     assert "latency_p50_ms" not in text  # nothing changed there
     assert shown(summary_view(good_night())).startswith("GOOD: Nothing got worse")
 

@@ -57,6 +57,12 @@ def test_words_are_handed_on_as_they_are(night):
     assert f"<{ROOT}/scripts/run_agent_gym_nightly.py>" in text
 
 
+def test_paths_are_those_of_the_caller(night, tmp_path):
+    (tmp_path / "mine.json").write_text("found it")
+    night('cat "$5"', "--scenarios", "mine.json")
+    assert "found it" in night.log.read_text()
+
+
 def test_what_the_night_says_is_in_the_log_and_logs_are_kept(night):
     night("echo out; echo err >&2")
     night("echo again")

@@ -35,6 +35,7 @@ WRONG = [
     [ONE | {"seed": 2**48}],
     [ONE | {"hours": 0}],
     [ONE | {"tolerances": {"net_return": {"abs": -1}}}],
+    [ONE | {"tolerances": {"net_return": {"rel": 1.5}}}],
     [ONE | {"tolerances": {"net_return": {"absolute": 1}}}],
     {"scenarios": [ONE], "agents": {"use": "rules/momentum"}},
     {"scenarios": [ONE], "agent": "rules/momentum"},

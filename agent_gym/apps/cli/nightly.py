@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -11,7 +12,7 @@ from rich.text import Text
 
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.nightly_options import PlayOptions, live, user
-from agent_gym.apps.cli.output import emit, report, table
+from agent_gym.apps.cli.output import emit, report, screen, table
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, unknown
@@ -24,11 +25,15 @@ from agent_gym.pipeline.nightly import (
     RunOptions,
     Workspace,
     home,
+    one_run,
     run_nightly,
 )
 from agent_gym.pipeline.nightly.exits import LOCKED, MEANINGS
 from agent_gym.pipeline.nightly.plan import plan_of
+from agent_gym.pipeline.nightly.quarantine import check_holdable, hold
+from agent_gym.pipeline.nightly.times import iso
 from agent_gym.reporting.nightly import diff_document, headline, light, summary_view, verdict
+from agent_gym.reporting.nightly.console import replay_lines
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -44,9 +49,17 @@ class NightOptions(Config):
     update_baseline: bool = Field(
         default=False, description="make this run the baseline, if it may be; needs --reason"
     )
-    reason: str | None = Field(default=None, description="why the baseline changes")
+    reason: str | None = Field(
+        default=None, description="why the baseline changes, or a metric goes into quarantine"
+    )
     set_anchor: bool = Field(default=False, description="make the baseline the release anchor, too")
-    fail_on_regression: bool = Field(default=False, description="exit with 1 if something is worse")
+    fail_on_regression: bool = Field(
+        default=False,
+        description="exit with 1 if something is worse, with 4 if something cannot be repeated",
+    )
+    fail_on_unsure: bool = Field(
+        default=False, description="exit with 1 also if the night is underpowered or degraded"
+    )
     print_summary: bool = Field(default=False, description="print all that changed")
     date: str | None = Field(
         default=None, description="date that chooses the fresh seeds; default: today (UTC)"
@@ -68,11 +81,21 @@ def nightly(
         list[str] | None,
         typer.Option("--import", metavar="MODULE", help="Module that registers things of yours."),
     ] = None,
+    quarantine: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SCENARIO/METRIC",
+            help="Play nothing; hold this metric for 14 days. Needs --reason.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Play a suite, compare it with the baseline on fresh seeds, and write all reports."""
     workspace = Workspace(home())
     options = play.run_options("nightly", tuple(imports or ()), night.date)
+    if quarantine:
+        put_into_quarantine(workspace, night, tuple(quarantine), options, as_json=as_json)
+        return
     approval = approval_of(night, tuple(accept_regression or ()), options)
     if night.dry_run:
         plan = plan_of(options, workspace, SystemClock())
@@ -80,9 +103,9 @@ def nightly(
         return
     decisions = NightlyOptions(
         fail_on_regression=night.fail_on_regression,
+        fail_on_unsure=night.fail_on_unsure,
         approval=approval,
         set_anchor=night.set_anchor,
-        owner=user(),
     )
     try:
         with live("nightly", options.suite) as watch:
@@ -91,7 +114,37 @@ def nightly(
         report(error, as_json=as_json)
         raise typer.Exit(LOCKED) from error
     emit(payload(outcome), as_json=as_json, view=view(outcome, full=night.print_summary))
+    if not as_json:
+        told = replay_lines(outcome.result) if night.print_summary else ()
+        for line in (*told, *outcome.messages):
+            screen.print(line, markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(outcome.exit_code)
+
+
+def put_into_quarantine(
+    workspace: Workspace,
+    night: NightOptions,
+    names: tuple[str, ...],
+    options: RunOptions,
+    *,
+    as_json: bool,
+) -> None:
+    """Hold metrics, which takes a person and a reason."""
+    if night.reason is None or not night.reason.strip() or night.update_baseline:
+        raise ConfigError(
+            "a quarantine needs a reason, and is no baseline",
+            where="--quarantine",
+            remedy='Say why, such as --reason "its noise tripled with the new feed"',
+        )
+    for name in names:
+        _check_metric(name, options.suite, "--quarantine")
+        check_holdable(name, options.suite)
+    clock = SystemClock()
+    with one_run(workspace.lock, clock, "agent-gym nightly --quarantine"):
+        added = hold(workspace, names, night.reason.strip(), user(), clock)
+    said = {"entries": [msgspec.to_builtins(each) for each in added]}
+    lines = [Text(f"{each.id} is held until {iso(each.until_ns)}") for each in added]
+    emit(said | {"file": str(workspace.quarantine)}, as_json=as_json, view=Group(*lines))
 
 
 def approval_of(
@@ -119,13 +172,13 @@ def approval_of(
     return Approval(reason.strip(), user(), accepted)
 
 
-def _check_metric(name: str, suite: Suite) -> None:
+def _check_metric(name: str, suite: Suite, option: str = "--accept-regression") -> None:
     """Refuse the name of a metric that this suite cannot have; one it has lost may be accepted."""
     scenario, slash, metric = name.partition("/")
     if not slash or not metric:
         raise ConfigError(
-            "a regression is named by scenario and metric",
-            where="--accept-regression",
+            "a metric is named with its scenario",
+            where=option,
             found=repr(name),
             expected="SCENARIO/METRIC",
         )
@@ -161,7 +214,6 @@ def view(outcome: NightlyOutcome, *, full: bool) -> RenderableType:
     if result.run.subject.get("plant") is not None:
         parts.append(Text(f"SELF-TEST with the fault {result.run.subject['plant']}", "bold red"))
     parts.append(summary_view(result) if full else Text(headline(result), "bold"))
-    parts.extend(Text(message, "yellow") for message in outcome.messages)
     if outcome.approved is not None:
         parts.append(Text(f"The baseline is now {outcome.approved}"))
     parts.append(

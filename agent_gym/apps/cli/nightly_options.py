@@ -21,6 +21,7 @@ from agent_gym.evaluation.scenarios.suite import Suite, default_suite, load_suit
 from agent_gym.evaluation.scenarios.suite_file import read_plain
 from agent_gym.pipeline.nightly.crew import TIMEOUT_S
 from agent_gym.pipeline.nightly.options import RunOptions
+from agent_gym.pipeline.nightly.prepare import import_modules
 from agent_gym.pipeline.nightly.run import Watch
 from agent_gym.reporting.nightly import ConsoleProgress
 
@@ -61,8 +62,17 @@ class PlayOptions(Config):
         default=None, description="self-test: put this fault in and see whether the gate finds it"
     )
 
-    def run_options(self, command: str, imports: tuple[str, ...], date: str | None) -> RunOptions:
-        """Return what the pipeline is asked for."""
+    also: tuple[Path, ...] = Field(
+        default=(),
+        description="file or folder beside the code that decides figures, such as prompts or a "
+        "model; repeatable",
+    )
+
+    def run_options(
+        self, command: str, imports: tuple[str, ...], date: str | None = None
+    ) -> RunOptions:
+        """Return what the pipeline is asked for; modules of the user's come first of all."""
+        import_modules(imports)
         suite = self._suite()
         agent = suite.agent if self.agent is None else reference(self.agent, "--agent")
         desk = suite.desk if self.desk is None else reference(self.desk, "--desk")
@@ -75,6 +85,7 @@ class PlayOptions(Config):
             workers=self.workers,
             timeout_s=self.timeout_s,
             imports=imports,
+            also=self.also,
             date=date,
             timings=self.timings,
             command=tuple(map(shlex.quote, ("agent-gym", command, *words, *dated, *imported))),

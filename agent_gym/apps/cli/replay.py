@@ -29,6 +29,9 @@ def replay(
     side: Annotated[
         str, typer.Option(help="Whose code and subject play: candidate or baseline.")
     ] = "candidate",
+    any_seed: Annotated[
+        bool, typer.Option("--any-seed", help="Play a seed that the run did not play.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Play one seed again as the run did, and show it beside what was recorded and the baseline."""
@@ -36,7 +39,8 @@ def replay(
         raise ConfigError(
             "there is no such side", where="--side", found=side, expected=" or ".join(SIDES)
         )
-    found = replay_seed(Workspace(home()), run, scenario, seed, side=SIDES[side])
+    workspace = Workspace(home())
+    found = replay_seed(workspace, run, scenario, seed, side=SIDES[side], any_seed=any_seed)
     emit(payload(found), as_json=as_json, view=view(found))
     raise typer.Exit(found.exit_code)
 

@@ -1,7 +1,8 @@
 """Which code makes the figures: a hash of every source that can change them.
 
 It covers the package itself, the packages that the agent, the desk and the scenarios under test
-come from, the libraries that decide the bits of a figure, Python and the kind of machine.
+come from, what those import of the user's, files that are named besides (prompts, models), the
+libraries that decide the bits of a figure, Python and the kind of machine.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from agent_gym.core.registry import Kind, entry
 from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import Suite
 from agent_gym.pipeline.nightly.git_state import GitState, git_state
+from agent_gym.pipeline.nightly.imported import OWN, imported_packages
 
-OWN = "agent_gym"
 MORE_LIBRARIES = ("msgspec", "pydantic", "scipy", "scikit-learn", "river", "ta-lib")
 LARGEST_BYTES = 200 * 2**20
 _CACHES = {"__pycache__", "node_modules"}
@@ -38,28 +39,36 @@ class CodeIdentity(Struct, frozen=True):
     dirty: bool
     packages: dict[str, str]
     versions: dict[str, str]
+    also: dict[str, str] = {}
 
 
-def code_identity(packages: Sequence[str]) -> CodeIdentity:
-    """Return what is installed now for the named top-level packages."""
+def code_identity(packages: Sequence[str], also: Sequence[Path] = ()) -> CodeIdentity:
+    """Return what is there now of the named top-level packages, and of other files and folders."""
     sources = {name: sources_hash(name) for name in sorted({OWN, *packages})}
     versions = library_versions()
+    more = also_hashes(also)
     states = {name: git_state(place(name)) for name in sources}
     return CodeIdentity(
-        code_hash=fingerprint({"sources": sources, "versions": versions}),
+        code_hash=fingerprint({"also": more, "sources": sources, "versions": versions}),
         commit=_commit(states),
         dirty=any(state.dirty for state in states.values()),
         packages=sources,
         versions=versions,
+        also=more,
     )
 
 
+def also_hashes(also: Sequence[Path]) -> dict[str, str]:
+    """Return the hashes of files and folders outside of any package, by their whole paths."""
+    return {str(path): _files_hash(path) for path in sorted({each.absolute() for each in also})}
+
+
 def packages_of(suite: Suite, subject: Subject, imports: Sequence[str]) -> tuple[str, ...]:
-    """Return the top-level packages that the subject and the scenarios are written in."""
+    """Return the top-level packages of the subject and the scenarios, and what those import."""
     named: list[tuple[Kind, str]] = [("agent", subject.agent.use), ("desk", subject.desk.use)]
     named.extend(("scenario", scenario.type) for scenario in suite.scenarios)
     modules = [entry(kind, name).factory.__module__ for kind, name in named]
-    return tuple(sorted({OWN, *(module.partition(".")[0] for module in (*modules, *imports))}))
+    return imported_packages({OWN, *(each.partition(".")[0] for each in (*modules, *imports))})
 
 
 def library_versions() -> dict[str, str]:
@@ -97,7 +106,15 @@ def place(package: str) -> Path:
 
 def source_files(package: str) -> Iterator[tuple[str, Path]]:
     """Yield every file of a package, caches left out, with its path below the package's parent."""
-    top = place(package)
+    yield from _files(place(package))
+
+
+def sources_hash(package: str) -> str:
+    """Return the hash of all files of a package and their names."""
+    return _files_hash(place(package))
+
+
+def _files(top: Path) -> Iterator[tuple[str, Path]]:
     if top.is_file():
         yield top.name, top
         return
@@ -108,19 +125,20 @@ def source_files(package: str) -> Iterator[tuple[str, Path]]:
             yield (Path(top.name) / below).as_posix(), path
 
 
-def sources_hash(package: str) -> str:
-    """Return the hash of all files of a package and their names."""
+def _files_hash(top: Path) -> str:
+    if not top.exists():
+        raise ConfigError("there is no such file or folder", where="--also", found=str(top))
     digest, size = blake2b(digest_size=16), 0
-    for name, path in source_files(package):
-        content = path.read_bytes()
-        size += len(content)
+    for name, path in _files(top):
+        size += path.stat().st_size
         if size > LARGEST_BYTES:
             raise ConfigError(
-                "this package is too large to be kept with a baseline",
-                where=str(place(package)),
+                "this is too large to be read every night",
+                where=str(top),
                 found=f"more than {LARGEST_BYTES:,} bytes",
-                remedy="Keep data outside of the package",
+                remedy="Keep data outside of the package, and name what decides figures alone",
             )
+        content = path.read_bytes()
         digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()

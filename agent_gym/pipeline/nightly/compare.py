@@ -23,4 +23,6 @@ def comparison_code(diff: Diff, *, fail_on_regression: bool) -> int:
         return FAILED
     if diff.verdict == "incomparable":
         return INCOMPARABLE
-    return REGRESSED if diff.verdict == "regressed" and fail_on_regression else OK
+    if diff.verdict == "regressed" and fail_on_regression:
+        return REGRESSED
+    return FAILED if diff.of("nondeterministic") and fail_on_regression else OK

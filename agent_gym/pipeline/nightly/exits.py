@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from agent_gym.evaluation.gate.rows import events_of
 from agent_gym.pipeline.nightly.baseline import Approval
-from agent_gym.reporting.nightly import NightlyResult, troubles, verdict
+from agent_gym.reporting.nightly import NightlyResult, NightlyRun, light, troubles, verdict
+from agent_gym.reporting.nightly.verdict import counts
 
 OK, REGRESSED, USAGE, INCOMPARABLE, FAILED, LOCKED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 MEANINGS = {
     OK: "nothing got worse, or nobody asked to fail on it",
-    REGRESSED: "a regression",
+    REGRESSED: "a regression, or (if asked) a night that is not sure",
     USAGE: "the command or a config is wrong",
     INCOMPARABLE: "no baseline, or none that can be compared",
-    FAILED: "a run error, a missing scenario or a disk that is full",
+    FAILED: "a run error, a missing scenario, a seed that cannot be repeated or a full disk",
     LOCKED: "another run holds the lock",
     INTERRUPTED: "stopped before the end",
 }
@@ -21,6 +23,7 @@ def exit_code(
     result: NightlyResult,
     *,
     fail_on_regression: bool,
+    fail_on_unsure: bool = False,
     approval: Approval | None,
     refused: bool,
     anchor_problem: bool,
@@ -39,7 +42,11 @@ def exit_code(
         return FAILED
     if result.diff is None or word == "incomparable":
         return INCOMPARABLE
-    if word == "regressed" and fail_on_regression:
+    if word == "regressed" and (fail_on_regression or fail_on_unsure):
+        return REGRESSED
+    if fail_on_regression and counts(result)["nondeterministic"]:
+        return FAILED  # nothing that such a metric says can be trusted
+    if fail_on_unsure and light(result) == "unsure":
         return REGRESSED
     return INCOMPARABLE if anchor_problem else OK
 
@@ -63,12 +70,28 @@ def refusal(result: NightlyResult, approval: Approval | None) -> str | None:
     ]
     if unsteady:
         return f"a run that cannot be repeated cannot become a baseline: {unsteady[0]}"
-    open_ids = [
-        finding.id
-        for finding in (result.diff.of("regression", "missing_in_new") if result.diff else ())
-        if finding.id not in approval.accepted
-    ]
+    untrusted = result.diff.of("error", "nondeterministic") if result.diff else ()
+    if untrusted:
+        first = untrusted[0]
+        return f"a run that cannot be trusted cannot become a baseline: {first.id} is {first.word}"
+    found = result.diff.of("regression", "missing_in_new") if result.diff else ()
+    ids = sorted({*(finding.id for finding in found), *events(result.run)})
+    open_ids = [name for name in ids if name not in approval.accepted]
     if open_ids:
         words = " ".join(f"--accept-regression {name}" for name in open_ids)
-        return f"{len(open_ids)} regressions are not accepted; to accept them: {words}"
+        return (
+            f"{len(open_ids)} regressions, or events that must not be, are not accepted; to accept "
+            f"them: {words}"
+        )
     return None
+
+
+def events(run: NightlyRun) -> dict[str, int]:
+    """Return the metrics that must be zero and are not, with the number of such seeds."""
+    found: dict[str, int] = {}
+    for scenario in run.samples.scenarios:
+        for metric in scenario.metrics:
+            seeds = events_of(scenario, metric)[0] if metric.must_be_zero else ()
+            if seeds:
+                found[f"{scenario.name}/{metric.name}"] = len(seeds)
+    return found

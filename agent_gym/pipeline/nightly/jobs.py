@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from multiprocessing import parent_process
 from typing import Any
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from agent_gym.core.errors import AgentError
 from agent_gym.core.registry import Ref
 from agent_gym.evaluation.scenarios.scenario import Episode, Subject
 from agent_gym.evaluation.scenarios.suite import ScenarioConfig, play_seed
+from agent_gym.pipeline.nightly.imported import loaded_packages
 from agent_gym.rollouts.jobs import Job
 from agent_gym.rollouts.play import Failure, Status, attempt
 
@@ -34,6 +36,9 @@ class EpisodesJob(Job):
         """Play all seeds."""
         subject = Subject(desk=self.desk, agent=self.agent, plant=self.plant)
         rows = [episode_row(self.scenario, subject, seed) for seed in self.seeds]
+        if parent_process() is not None:  # a worker has nothing loaded but what it plays
+            said = {"loaded": loaded_packages()}
+            rows = [_not_the_user(row) | said for row in rows]
         failed = [row["status"] for row in rows if row["status"] != "ok"]
         return self._answer(failed[0] if failed else "ok", rows)
 
@@ -58,6 +63,13 @@ def episode_row(scenario: ScenarioConfig, subject: Subject, seed: int) -> dict[s
     if not rows:
         rows.append(failed_row(seed, status, None if failure is None else error_text(failure)))
     return rows[0] | {"duration_s": round(clock.monotonic_s() - start_s, 6)}
+
+
+def _not_the_user(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row of a worker: nobody can press Ctrl-C there, so the subject raised it."""
+    if row["status"] != "interrupted":
+        return row
+    return row | {"status": "error", "error": "KeyboardInterrupt: raised by what was played"}
 
 
 def error_text(failure: Mapping[str, str | None]) -> str:

@@ -6,21 +6,12 @@ leaves the files of the night before as they were.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.errors import DataError
-from agent_gym.evaluation.gate import (
-    Diff,
-    Quarantine,
-    SuiteSamples,
-    entries_for,
-    judge,
-    night_of,
-    proposals,
-)
+from agent_gym.evaluation.gate import Diff, SuiteSamples, judge, night_of
 from agent_gym.pipeline.nightly.baseline import (
     Approval,
     Baseline,
@@ -33,18 +24,20 @@ from agent_gym.pipeline.nightly.crew import LocalCrew
 from agent_gym.pipeline.nightly.ending import politely_ended, undisturbed
 from agent_gym.pipeline.nightly.exits import exit_code, refusal
 from agent_gym.pipeline.nightly.folders import sweep
+from agent_gym.pipeline.nightly.imported import OWN
 from agent_gym.pipeline.nightly.ledger import Ledger
 from agent_gym.pipeline.nightly.lock import one_run
 from agent_gym.pipeline.nightly.options import NightlyOptions, RunOptions
 from agent_gym.pipeline.nightly.past import Memory, night_body, remembered_suite
-from agent_gym.pipeline.nightly.prepare import Prepared, nightly_run, prepare
-from agent_gym.pipeline.nightly.publish import publish, texts, write_whole
+from agent_gym.pipeline.nightly.prepare import Prepared, nightly_run, prepare, widened
+from agent_gym.pipeline.nightly.publish import publish, texts
+from agent_gym.pipeline.nightly.quarantine import proposed, read_quarantine
 from agent_gym.pipeline.nightly.rerun import FreshRerun, frozen_crew, proof_of, prove
 from agent_gym.pipeline.nightly.run import SILENCE, Played, Player, Watch, suite_samples
 from agent_gym.pipeline.nightly.setup import subject_of
 from agent_gym.pipeline.nightly.times import iso
 from agent_gym.pipeline.nightly.workspace import Workspace
-from agent_gym.reporting.nightly import NightlyResult, document_text
+from agent_gym.reporting.nightly import NightlyResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +107,7 @@ def run_nightly(
         baseline = references.baseline
         prepared = prepare(options, clock, None if baseline is None else baseline.record.id)
         with Ledger(workspace.ledger) as ledger:
-            player = prepared.player(ledger, watch)
-            played = play_all(prepared, player)
+            prepared, player, played = play_known(prepared, ledger, watch)
             night = _Night(workspace, clock, decisions, prepared, references, ledger)
             compared = night.compare(played, player)
             return night.settle(replace(played, complete=compared.complete), compared)
@@ -150,6 +142,31 @@ def play_all(prepared: Prepared, player: Player) -> Played:
     return played
 
 
+def play_known(prepared: Prepared, ledger: Ledger, watch: Watch) -> tuple[Prepared, Player, Played]:
+    """Play everything under a hash of all code that really ran, whatever text showed before.
+
+    Modules that were loaded while playing although no source imports them by name widen the hash:
+    then episodes of another state of theirs are never served as tonight's.
+    """
+    player = prepared.player(ledger, watch)
+    played = play_all(prepared, player)
+    new = {
+        name: file
+        for name, file in played.loaded.items()
+        if name not in (OWN, *prepared.setup.packages)
+    }
+    if not new or not played.complete:
+        return prepared, player, played
+    wider = widened(prepared, new)
+    if wider.code.code_hash == prepared.code.code_hash:
+        return prepared, player, played
+    player = wider.player(ledger, watch)
+    player.adopt(played, prepared.tasks)
+    again = play_all(wider, player)
+    note = f"loaded by no import that a source shows, counted now: {', '.join(sorted(new))}"
+    return wider, player, replace(again, notes=(note, *again.notes))
+
+
 @dataclass(frozen=True, slots=True)
 class _Night:
     workspace: Workspace
@@ -168,7 +185,7 @@ class _Night:
         suite = prepared.options.suite
         candidate = suite_samples(suite, prepared.run_id, played, suite.scenarios)
         if played.complete:
-            compared.rerun = self._rerun(baseline, player)
+            compared.rerun = self._rerun(baseline, player, candidate)
         try:
             compared.diff = self._judge(baseline, candidate, compared.rerun)
         except KeyboardInterrupt:
@@ -187,14 +204,18 @@ class _Night:
             rerun,
             self.decisions.policy,
             history=self._memory().history,
-            quarantine=self._quarantine(),
+            quarantine=read_quarantine(self.workspace, self.clock),
             anchor=self.references.anchor,
         )
 
-    def _rerun(self, baseline: Baseline, player: Player) -> FreshRerun:
+    def _rerun(self, baseline: Baseline, player: Player, candidate: SuiteSamples) -> FreshRerun:
         options = self.prepared.options
         subject = subject_of(baseline.setup.subject)
         same = baseline.setup.code_hash == self.prepared.code.code_hash
+        proof = proof_of(baseline, self.workspace.caches)
+        if self._same_code and contradicted(baseline.samples, candidate):
+            same = False  # the hash has missed something: what was proved need not hold any more
+            proof.unlink(missing_ok=True)
         crew = (
             LocalCrew(subject, options.workers, options.timeout_s, baseline.setup.imports)
             if same
@@ -206,7 +227,7 @@ class _Night:
             baseline=baseline,
             old=Player(self.ledger, crew, baseline.setup.code_hash, subject, player.watch),
             new=player,
-            proof=None if same else proof_of(baseline, self.workspace.caches),
+            proof=None if same else proof,
         )
 
     def settle(self, played: Played, compared: Compared) -> NightlyOutcome:
@@ -216,6 +237,7 @@ class _Night:
         code = exit_code(
             result,
             fail_on_regression=self.decisions.fail_on_regression,
+            fail_on_unsure=self.decisions.fail_on_unsure,
             approval=self.decisions.approval,
             refused=why_not is not None,
             anchor_problem=bool(self.references.anchor_problem),
@@ -242,6 +264,7 @@ class _Night:
                     why_not,
                     compared.problem if approved is None else "",
                     self.references.anchor_problem,
+                    *self._proposed(compared.diff),
                 )
                 if text
             ),
@@ -286,45 +309,27 @@ class _Night:
         name = remembered_suite(self.prepared.options.suite.id, planted=False)
         return Memory(self.ledger, name, self.prepared.run_id)
 
-    def _quarantine(self) -> Quarantine:
-        try:
-            text = self.workspace.quarantine.read_text(encoding="utf-8")
-            return Quarantine.from_document(json.loads(text), self.clock)
-        except FileNotFoundError:
-            return Quarantine((), self.clock)
-        except (OSError, ValueError) as error:
-            raise DataError(
-                "the quarantine cannot be read",
-                where=str(self.workspace.quarantine),
-                found=str(error),
-                remedy="Mend or remove the file",
-            ) from error
+    @property
+    def _same_code(self) -> bool:
+        """Return whether the baseline was made by this code and this subject."""
+        baseline, setup = self.references.baseline, self.prepared.setup
+        return baseline is not None and (
+            baseline.setup.code_hash == setup.code_hash and baseline.setup.subject == setup.subject
+        )
 
     def _remember(self, result: NightlyResult, code: int) -> None:
-        baseline, run = self.references.baseline, result.run
-        same = baseline is not None and (
-            baseline.setup.code_hash == run.code.code_hash
-            and baseline.setup.subject == self.prepared.setup.subject
-        )
-        night = night_of(run.samples, result.diff, run.created_at, same_code=same)
+        run = result.run
+        night = night_of(run.samples, result.diff, run.created_at, same_code=self._same_code)
         name = remembered_suite(run.suite_id, planted=self.prepared.planted)
         self.ledger.record(run.run_id, name, run.created_at, night_body(result, night, code))
-        if result.diff is not None and not self.prepared.planted:
-            self._hold(result.diff, same_code=same)
 
-    def _hold(self, diff: Diff, *, same_code: bool) -> None:
-        """Put metrics that cannot be trusted into quarantine from the next night on."""
-        policy, quarantine = self.decisions.policy, self._quarantine()
-        trusted = [each for each in diff.findings if same_code or each.word != "regression"]
-        proposed = [
-            pair
-            for pair in proposals(trusted, self._memory().history, policy)
-            if quarantine.holding(pair[0]) is None
-        ]
-        if proposed:
-            added = entries_for(proposed, self.decisions.owner, self.clock, policy)
-            document = quarantine.with_entries(added).document()
-            write_whole(self.workspace.quarantine, document_text(document))
+    def _proposed(self, diff: Diff | None) -> list[str]:
+        """Return what a person ought to put into quarantine."""
+        if diff is None or self.prepared.planted:
+            return []
+        held = read_quarantine(self.workspace, self.clock)
+        history, policy = self._memory().history, self.decisions.policy
+        return proposed(diff, history, held, policy, same_code=self._same_code)
 
     def _approve(self, result: NightlyResult, approval: Approval) -> Baseline:
         """Write the baseline, see that its frozen code plays as it did, and move the pointer."""
@@ -336,3 +341,20 @@ class _Night:
         prove(baseline, crew, proof_of(baseline, caches))
         point(self.workspace, "current", baseline)
         return baseline
+
+
+def contradicted(base: SuiteSamples, cand: SuiteSamples) -> bool:
+    """Say whether a seed that can be repeated tonight went differently under the same question."""
+    known = {
+        each.name: {sample.seed: sample.trajectory_hash for sample in each.samples}
+        for each in base.scenarios
+    }
+    identities = {each.name: each.identity for each in base.scenarios}
+    for scenario in cand.scenarios:
+        now = {each.seed: each.trajectory_hash for each in scenario.samples if each.status == "ok"}
+        steady = all(now.get(seed) == again for seed, again in scenario.repeated.items())
+        if steady and identities.get(scenario.name) == scenario.identity:
+            then = known[scenario.name]
+            if any(then.get(seed, digest) != digest for seed, digest in now.items()):
+                return True
+    return False

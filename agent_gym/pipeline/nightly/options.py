@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent_gym.evaluation.gate.policy import GatePolicy
 from agent_gym.evaluation.scenarios.scenario import Subject
@@ -21,6 +22,7 @@ class RunOptions:
         workers: Processes; no figure depends on it.
         timeout_s: Wall time of a job of a few seeds.
         imports: Modules that register things without an entry point.
+        also: Files and folders beside the packages that decide figures, such as prompts or models.
         date: Chooses fresh seeds, such as ``2026-11-16``; None is today (UTC).
         timings: Put wall-clock figures into the outputs; without them equal runs at equal times
             give equal bytes.
@@ -32,6 +34,7 @@ class RunOptions:
     workers: int = 2
     timeout_s: float = TIMEOUT_S
     imports: tuple[str, ...] = ()
+    also: tuple[Path, ...] = ()
     date: str | None = None
     timings: bool = True
     command: tuple[str, ...] = ("agent-gym", "nightly")
@@ -42,15 +45,16 @@ class NightlyOptions:
     """What the night decides.
 
     Attributes:
-        fail_on_regression: Whether a regression is an exit code of 1.
+        fail_on_regression: Whether a regression is an exit code of 1, and a way that cannot be
+            repeated one of 4.
+        fail_on_unsure: Whether a night that is neither good nor bad is an exit code of 1.
         approval: Make this run the baseline, if it may be.
         set_anchor: Make the baseline (the new one, if there is one) the anchor, too.
         policy: How strict the gate is.
-        owner: Who looks after metrics that go into quarantine.
     """
 
     fail_on_regression: bool = False
+    fail_on_unsure: bool = False
     approval: Approval | None = None
     set_anchor: bool = False
     policy: GatePolicy = GatePolicy()  # noqa: RUF009 - frozen
-    owner: str = "nightly"

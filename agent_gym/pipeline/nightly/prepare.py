@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib import import_module
+from pathlib import Path
 from statistics import median
 from typing import Any
+
+from msgspec.structs import replace
 
 from agent_gym.core.clock import Clock
 from agent_gym.core.errors import ConfigError
@@ -21,6 +25,7 @@ from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import Suite, fixed_seeds
 from agent_gym.pipeline.nightly.code_identity import CodeIdentity, code_identity, packages_of
 from agent_gym.pipeline.nightly.crew import LocalCrew, Row, Task
+from agent_gym.pipeline.nightly.imported import imported_packages, is_of_the_user
 from agent_gym.pipeline.nightly.ledger import Ledger
 from agent_gym.pipeline.nightly.options import RunOptions
 from agent_gym.pipeline.nightly.run import Played, Player, Watch, subject_document, suite_samples
@@ -41,6 +46,7 @@ class Prepared:
     tasks: tuple[Task, ...]
     run_id: str
     created_at: str
+    started_ns: int
 
     @property
     def planted(self) -> bool:
@@ -60,13 +66,12 @@ def prepare(options: RunOptions, clock: Clock, baseline_id: str | None = None) -
     Raises:
         ConfigError: A module, scenario, metric, agent, desk or planted fault does not exist.
     """
-    for name in options.imports:
-        _import(name)
+    import_modules(options.imports)
     suite, subject = options.suite, options.subject
     check_subject(subject)
     for scenario in suite.scenarios:
         scenario.metrics()
-    code = code_identity(packages_of(suite, subject, options.imports))
+    code = code_identity(packages_of(suite, subject, options.imports), also=options.also)
     now_ns = clock.now_ns()
     setup = Setup(
         suite=suite.model_dump(mode="json", exclude_unset=True),
@@ -77,6 +82,7 @@ def prepare(options: RunOptions, clock: Clock, baseline_id: str | None = None) -
         packages=code.packages,
         versions=code.versions,
         baseline=baseline_id,
+        also=code.also,
     )
     return Prepared(
         options=options,
@@ -85,7 +91,26 @@ def prepare(options: RunOptions, clock: Clock, baseline_id: str | None = None) -
         tasks=tuple(Task(each, fixed_seeds(suite.id, each)) for each in suite.scenarios),
         run_id=_run_id(now_ns, setup),
         created_at=iso(now_ns),
+        started_ns=now_ns,
     )
+
+
+def widened(prepared: Prepared, loaded: Mapping[str, str]) -> Prepared:
+    """Return the same question with more modules in the code's hash.
+
+    Args:
+        prepared: The question as it was.
+        loaded: Top-level packages that were loaded while playing, with a file of each; one that
+            cannot be found by its name counts by that file.
+    """
+    setup = prepared.setup
+    names = [name for name in loaded if is_of_the_user(name)]
+    files = [Path(file) for name, file in loaded.items() if name not in names]
+    packages = imported_packages((*setup.packages, *names))
+    code = code_identity(packages, also=(*map(Path, setup.also), *files))
+    setup = replace(setup, code_hash=code.code_hash, packages=code.packages, also=code.also)
+    run_id = _run_id(prepared.started_ns, setup)
+    return dataclasses.replace(prepared, code=code, setup=setup, run_id=run_id)
 
 
 def check_subject(subject: Subject) -> None:
@@ -131,7 +156,7 @@ def nightly_run(
         params={each.name: each.setting().model_dump(mode="json") for each in suite.scenarios},
         durations=_durations(played) if options.timings else {},
         perf=_perf(played) if options.timings else {},
-        notes=(*_planted_note(options.subject), *notes),
+        notes=(*_planted_note(options.subject), *played.notes, *notes),
     )
 
 
@@ -141,20 +166,23 @@ def _planted_note(subject: Subject) -> tuple[str, ...]:
     return (f"SELF-TEST: the fault {subject.plant!r} was planted; this run can be no baseline",)
 
 
-def _import(name: str) -> None:
-    try:
-        import_module(name)
-    except ImportError as error:
-        raise ConfigError(
-            "this module cannot be imported",
-            where="--import",
-            found=f"{name}: {error}",
-            remedy="Put its folder on PYTHONPATH",
-        ) from error
+def import_modules(names: Sequence[str]) -> None:
+    """Import the modules that register things of the user's; they may add types of scenarios."""
+    for name in names:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise ConfigError(
+                "this module cannot be imported",
+                where="--import",
+                found=f"{name}: {error}",
+                remedy="Put its folder on PYTHONPATH",
+            ) from error
 
 
 def _run_id(now_ns: int, setup: Setup) -> str:
-    said = to_json([setup.suite, setup.subject, setup.code_hash, setup.date, setup.baseline])
+    asked = [setup.suite, setup.subject, setup.code_hash, setup.date, setup.baseline]
+    said = to_json([*asked, now_ns])  # two runs of one second are two runs
     digest = blake2b(said.encode(), digest_size=4).hexdigest()
     mark = f"-{PLANTED}" if setup.subject["plant"] is not None else ""
     return f"{compact(now_ns)}-{digest}{mark}"
@@ -168,6 +196,7 @@ def _manifest(prepared: Prepared) -> dict[str, Any]:
             "suite": setup.suite,
             "subject": setup.subject,
             "imports": list(setup.imports),
+            "also": setup.also,
             "date": setup.date,
         },
         data={scenario.name: scenario.identity()["data_hash"] for scenario in suite.scenarios},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agent_gym.core.errors import ConfigError
@@ -88,17 +89,28 @@ def replay_seed(
     seed: int,
     *,
     side: Side = "candidate",
-    timeout_s: float = TIMEOUT_S,
+    any_seed: bool = False,
 ) -> Replay:
-    """Play one seed of a run (or a baseline) again, with its own config, subject and plant."""
+    """Play one seed of a run (or a baseline) again, with its own config, subject and plant.
+
+    Raises:
+        ConfigError: The run did not play this seed, and ``any_seed`` was not asked for.
+    """
     asked = _asked(workspace, run, side)
     suite = configure(Suite, asked.setup.suite, where=f"setup of {run}")
     task = Task(suite.scenario(scenario), (seed,))
-    row = _play(asked.crew(workspace, timeout_s), task)
+    if not any_seed and asked.recorded(scenario, seed) is None:
+        raise ConfigError(
+            "this run did not play this seed",
+            where=f"{run} {scenario}",
+            found=seed,
+            remedy="Take a seed of its report, or play any seed with --any-seed",
+        )
+    row = _play(asked.crew(workspace), task)
     base = _beside(asked, task)
     if base is None and asked.baseline is not None and scenario in _names(asked.baseline):
         crew = _Asked(asked.baseline.setup, None, asked.baseline, frozen=True)
-        base = sample_of(_play(crew.crew(workspace, timeout_s), task))
+        base = sample_of(_play(crew.crew(workspace), task))
     return Replay(
         scenario=scenario,
         seed=seed,
@@ -124,12 +136,14 @@ class _Asked:
 
     @property
     def is_today(self) -> bool:
-        return code_identity(tuple(self.setup.packages)).code_hash == self.setup.code_hash
+        also = tuple(map(Path, self.setup.also))
+        found = code_identity(tuple(self.setup.packages), also=also)
+        return found.code_hash == self.setup.code_hash
 
-    def crew(self, workspace: Workspace, timeout_s: float) -> Crew:
+    def crew(self, workspace: Workspace) -> Crew:
         if self.frozen and self.baseline is not None and not self.is_today:
-            return frozen_crew(self.baseline, workspace.caches, 1, timeout_s)
-        return LocalCrew(subject_of(self.setup.subject), 1, timeout_s, self.setup.imports)
+            return frozen_crew(self.baseline, workspace.caches, 1, TIMEOUT_S)
+        return LocalCrew(subject_of(self.setup.subject), 1, TIMEOUT_S, self.setup.imports)
 
     def recorded(self, scenario: str, seed: int) -> Sample | None:
         if self.frozen and self.baseline is not None:

@@ -15,7 +15,7 @@ from agent_gym.core.files import write_json
 from agent_gym.evaluation.gate.samples import Sample, ScenarioSamples, SuiteSamples
 from agent_gym.evaluation.scenarios.suite import Suite, fresh_seeds
 from agent_gym.pipeline.nightly.baseline import Baseline
-from agent_gym.pipeline.nightly.code_identity import library_versions
+from agent_gym.pipeline.nightly.code_identity import also_hashes, library_versions
 from agent_gym.pipeline.nightly.crew import Crew, Row, Task
 from agent_gym.pipeline.nightly.frozen import FrozenCrew
 from agent_gym.pipeline.nightly.run import Played, Player, sample_of, suite_samples
@@ -97,9 +97,14 @@ class FreshRerun:
 def prove(baseline: Baseline, crew: Crew, proof: Path) -> None:
     """See once that the frozen code plays one seed of each scenario as it was recorded.
 
-    What was proved is kept until libraries, Python or the machine change.
+    What was proved is kept until libraries, Python, the machine or files named beside the code
+    change.
     """
-    stamp = {"machine": platform.node(), "versions": library_versions()}
+    stamp = {
+        "machine": platform.node(),
+        "versions": library_versions(),
+        "also": also_hashes([path for path in map(Path, baseline.setup.also) if path.exists()]),
+    }
     if _is_proved(proof, stamp):
         return
     first = {each.name: _first_good(each) for each in baseline.samples.scenarios}
@@ -115,7 +120,8 @@ def prove(baseline: Baseline, crew: Crew, proof: Path) -> None:
                 where=f"{baseline.folder} scenario {name} seed {sample.seed}",
                 found=row["error"] or f"hash {row['trajectory_hash']}",
                 expected=f"hash {sample.trajectory_hash}",
-                remedy="Libraries or the machine have changed: approve a new baseline here",
+                remedy="Libraries, the machine, or files outside of the frozen code have changed: "
+                "approve a new baseline here",
             )
     write_json(proof, stamp)
 

@@ -10,7 +10,13 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from agent_gym.core.manifest import fingerprint
-from agent_gym.evaluation.gate.samples import RunStatus, Sample, ScenarioSamples, SuiteSamples
+from agent_gym.evaluation.gate.samples import (
+    RunStatus,
+    Sample,
+    ScenarioSamples,
+    SuiteSamples,
+    few_notes,
+)
 from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import ScenarioConfig, Suite
 from agent_gym.pipeline.nightly.crew import Crew, Heard, Row, Task
@@ -61,6 +67,9 @@ class Played:
         played: Episodes that were played.
         kept: Episodes that were found in the ledger.
         repeated: The hash of the second playing, by scenario and seed.
+        served: Which seeds were found in the ledger, by scenario.
+        loaded: Packages of the user's that were loaded while playing, with a file of each.
+        notes: What the reader must know.
     """
 
     rows: dict[str, list[Row]]
@@ -68,6 +77,9 @@ class Played:
     played: int
     kept: int
     repeated: dict[str, dict[int, str]] = field(default_factory=dict)
+    served: dict[str, frozenset[int]] = field(default_factory=dict)
+    loaded: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +113,32 @@ class Player:
             ]
             for task in tasks
         }
-        return Played(rows, _whole(new), played=len(made), kept=len(keys) - len(made))
+        served = {
+            task.scenario.name: frozenset(
+                seed for seed in task.seeds if (task.scenario.name, seed) not in made
+            )
+            for task in tasks
+        }
+        return Played(
+            rows,
+            _whole(new),
+            played=len(made),
+            kept=len(keys) - len(made),
+            served=served,
+            loaded=_loaded(new),
+        )
+
+    def adopt(self, played: Played, tasks: Sequence[Task]) -> None:
+        """Keep good rows that were played in this run as this player's own."""
+        keys = self._keys(tasks)
+        good = {
+            keys[name, row["seed"]]: row
+            for name, rows in played.rows.items()
+            for row in rows
+            if row["status"] == "ok" and row["seed"] not in played.served[name]
+        }
+        if good:
+            self.ledger.keep(good)
 
     def found(self, tasks: Sequence[Task]) -> Played:
         """Return what the ledger has and play nothing; the rest counts as cancelled."""
@@ -123,19 +160,61 @@ class Player:
         again = [task for task in again if task.seeds]
         self.watch.expect(sum(len(task.seeds) for task in again))
         rows = self.crew.play(again, self._tell) if again else {}
-        repeated = {}
-        for name, second in rows.items():
-            first = {row["seed"]: row for row in played.rows[name]}
-            repeated[name] = {
-                row["seed"]: _repeated_hash(first[row["seed"]], row)
-                for row in second
-                if row["status"] not in CUT_SHORT
-            }
-        return replace(
+        played = replace(
             played,
             complete=played.complete and _whole(rows),
             played=played.played + sum(map(len, rows.values())),
-            repeated=repeated,
+            loaded=played.loaded | _loaded(rows),
+        )
+        if played.complete:
+            stale = [task for task in tasks if _is_stale(played, task.scenario.name, rows)]
+            played = self._anew(played, stale)
+        repeated = {}
+        for name, second in rows.items():
+            first = {row["seed"]: row for row in played.rows[name] if row["status"] == "ok"}
+            repeated[name] = {
+                row["seed"]: _repeated_hash(first[row["seed"]], row)
+                for row in second
+                if row["status"] not in CUT_SHORT and row["seed"] in first
+            }
+        return replace(played, repeated=repeated)
+
+    def _anew(self, played: Played, stale: Sequence[Task]) -> Played:
+        """Play what the ledger had of scenarios that go differently now; its rows are set aside."""
+        if not stale:
+            return played
+        keys = self._keys(stale)
+        notes = list(played.notes)
+        for task in stale:
+            name = task.scenario.name
+            n = self.ledger.retire(keys[name, task.seeds[0]].rpartition("-")[0])
+            notes.append(
+                f"{name}: a kept episode went differently when it was played again, so {n} kept "
+                f"episodes were set aside and those of tonight played anew; something that decides "
+                f"figures is not in the code's hash: name it with --also"
+            )
+        tasks = [
+            Task(task.scenario, tuple(s for s in task.seeds if s in played.served[name]))
+            for task in stale
+            for name in [task.scenario.name]
+        ]
+        n_anew = sum(len(task.seeds) for task in tasks)
+        self.watch.expect(n_anew)
+        new = self.crew.play(tasks, self._keeper(keys))
+        made = {(name, row["seed"]): row for name, found in new.items() for row in found}
+        rows = {
+            name: [made.get((name, row["seed"]), row) for row in found]
+            for name, found in played.rows.items()
+        }
+        return replace(
+            played,
+            rows=rows,
+            complete=_whole(new),
+            played=played.played + n_anew,
+            kept=played.kept - n_anew,
+            served=played.served | {name: frozenset() for name in new},
+            loaded=played.loaded | _loaded(new),
+            notes=tuple(notes),
         )
 
     def _keys(self, tasks: Sequence[Task]) -> dict[tuple[str, int], str]:
@@ -166,6 +245,23 @@ class Player:
     def _tell(self, name: str, rows: list[Row]) -> None:
         for row in rows:
             self.watch.advance(name, error=row["error"])
+
+
+def _loaded(rows: Mapping[str, list[Row]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for row in (each for some in rows.values() for each in some):
+        found |= row.get("loaded", {})
+    return found
+
+
+def _is_stale(played: Played, name: str, again: Mapping[str, list[Row]]) -> bool:
+    """Say whether a seed that the ledger had went differently when it was played again."""
+    first = {row["seed"]: row for row in played.rows[name]}
+    return any(
+        row["seed"] in played.served.get(name, ())
+        and _repeated_hash(first[row["seed"]], row) != first[row["seed"]]["trajectory_hash"]
+        for row in again.get(name, [])
+    )
 
 
 def _whole(rows: Mapping[str, list[Row]]) -> bool:
@@ -210,6 +306,7 @@ def sample_of(row: Row) -> Sample:
         metrics=row["metrics"],
         trajectory_hash=row["trajectory_hash"],
         error=row["error"],
+        notes=few_notes(row.get("notes", ())),
     )
 
 

@@ -26,6 +26,7 @@ class Setup(Struct, frozen=True, kw_only=True):
         packages: The hash of the sources of each top-level package.
         versions: Libraries, Python and machine.
         baseline: The baseline that the run was compared with.
+        also: The hash of each file or folder that was named beside the packages.
     """
 
     suite: dict[str, Any]
@@ -36,6 +37,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     packages: dict[str, str]
     versions: dict[str, str]
     baseline: str | None = None
+    also: dict[str, str] = {}
 
 
 def setup_document(setup: Setup) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from agent_gym.pipeline.nightly.exits import FAILED, INTERRUPTED, OK
 from agent_gym.pipeline.nightly.folders import sweep
 from agent_gym.pipeline.nightly.ledger import Ledger
 from agent_gym.pipeline.nightly.lock import one_run
-from agent_gym.pipeline.nightly.nightly import play_all
+from agent_gym.pipeline.nightly.nightly import play_known
 from agent_gym.pipeline.nightly.options import RunOptions
 from agent_gym.pipeline.nightly.prepare import nightly_run, prepare
 from agent_gym.pipeline.nightly.publish import keep_run, write_whole
@@ -52,7 +52,7 @@ def run_suite(
         sweep(*workspace.folders())
         prepared = prepare(options, clock)
         with Ledger(workspace.ledger) as ledger:
-            played = play_all(prepared, prepared.player(ledger, watch))
+            prepared, _, played = play_known(prepared, ledger, watch)
         run = nightly_run(prepared, played, iso(clock.now_ns()), {}, ())
         text = document_text(report_document(run))
         places = {"report": workspace.reports / "run.json"}

@@ -80,13 +80,18 @@ class ConsoleProgress:
         self._clock = clock or SystemClock()
         self._began_s = self._said_s = self._clock.monotonic_s()
         self.done = self.kept = self.errors = 0
-        self._scenario = ""
+        self._scenario, self._begun = "", False
         self._bar: Progress | None = None
         self._task = TaskID(0)
         self._marks: deque[tuple[float, int]] = deque(maxlen=MOST_MARKS)
 
     def __enter__(self) -> Self:
         self._began_s = self._said_s = self._clock.monotonic_s()
+        return self
+
+    def _begin(self) -> None:
+        """Say that it begins; a question that is refused before its first seed shows nothing."""
+        self._begun = True
         if self._console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}"),
@@ -100,7 +105,6 @@ class ConsoleProgress:
             self._task = self._bar.add_task(escape(self._title), total=self.total, told="")
         else:
             self._print(f"{self._title}: {many(self.total, 'seed')} to play")
-        return self
 
     def __exit__(
         self,
@@ -111,7 +115,7 @@ class ConsoleProgress:
         if self._bar is not None:
             self._show()
             self._bar.stop()
-        else:
+        elif self._begun or isinstance(error, KeyboardInterrupt):
             took = span(self._clock.monotonic_s() - self._began_s)
             word = "stopped" if kind or self.done < self.total else "done"
             told = f"{self.done}/{self.total}, {many(self.errors, 'error')}"
@@ -119,6 +123,8 @@ class ConsoleProgress:
 
     def start(self, scenario: str, kept: int = 0) -> None:
         """Begin a scenario of which so many seeds were found done."""
+        if not self._begun:
+            self._begin()
         self._scenario = one_line(scenario, 40)
         self.done += kept
         self.kept += kept
@@ -126,6 +132,8 @@ class ConsoleProgress:
 
     def advance(self, scenario: str, n: int = 1, error: str | None = None) -> None:
         """Count seeds that have just been played; an error is said at once."""
+        if not self._begun:
+            self._begin()
         self._scenario = one_line(scenario, 40)
         self.done += n
         if error is not None:
@@ -191,7 +199,7 @@ class ConsoleProgress:
 
 
 def summary_view(result: NightlyResult) -> RenderableType:
-    """Return what ``--print-summary`` shows: the answer, what broke, and how to see it again."""
+    """Return what ``--print-summary`` shows: the answer and what broke; see replay_lines()."""
     colour, found = light(result), counts(result)
     same = found["unchanged"] + found["no_difference_seen"]
     parts: list[RenderableType] = [
@@ -212,13 +220,19 @@ def summary_view(result: NightlyResult) -> RenderableType:
         parts.append(comparison_table(shown[:MOST_ROWS]))
         if len(shown) > MOST_ROWS:
             parts.append(Text(f"... and {len(shown) - MOST_ROWS} more"))
+    return Group(*(part for part in parts if not isinstance(part, Text) or part.plain))
+
+
+def replay_lines(result: NightlyResult) -> tuple[str, ...]:
+    """Return the commands that play the worst seeds again, under a heading.
+
+    They are for copying, so print them with ``soft_wrap``: a console of 80 columns would cut them.
+    """
     pairs = Pairs(result)
+    findings = by_severity(result.diff.findings if result.diff else ())
     broken = [each for each in findings if word_of(each) in BROKEN]
     replays = [pairs.worst(each)[0].replay for each in broken[:5] if each.worst_seeds]
-    if replays:
-        parts.append(Text("Play the worst seeds again:", style="bold"))
-        parts += [Text(f"  {line}", no_wrap=True, overflow="ignore") for line in replays]
-    return Group(*(part for part in parts if not isinstance(part, Text) or part.plain))
+    return ("Play the worst seeds again:", *(f"  {line}" for line in replays)) if replays else ()
 
 
 class ComparisonTable:
@@ -273,7 +287,9 @@ def run_view(run: NightlyRun) -> RenderableType:
         left = head in ("scenario", "metric", "unit")
         made.add_column(head, justify="left" if left else "right", overflow="fold")
     wrong: list[RenderableType] = []
+    notes: list[RenderableType] = []
     for scenario in report_document(run)["scenarios"]:
+        notes += [Text(f"{one_line(scenario['name'])}: {note}") for note in scenario["notes"]]
         if scenario["status"] != "ok":
             said = f"{one_line(scenario['name'])}: {one_line(scenario['error'])}"
             wrong.append(Text.assemble((f"{scenario['status']} ", "bold red"), said))
@@ -286,4 +302,4 @@ def run_view(run: NightlyRun) -> RenderableType:
                 Text(str(figures["n"])),
                 Text(one_line(figures["unit"], 20)),
             )
-    return Group(made, *wrong)
+    return Group(made, *wrong, *notes)

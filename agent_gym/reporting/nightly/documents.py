@@ -18,11 +18,11 @@ import msgspec
 from agent_gym.core.files import to_json
 from agent_gym.core.manifest import fingerprint
 from agent_gym.evaluation.gate.diff import Finding
-from agent_gym.evaluation.gate.samples import Sample, ScenarioSamples
+from agent_gym.evaluation.gate.samples import Sample, ScenarioSamples, few_notes
 from agent_gym.evaluation.scenarios.metric import Metric
 from agent_gym.reporting.nightly.pairs import Pairs
 from agent_gym.reporting.nightly.run import BaselineRecord, NightlyResult, NightlyRun
-from agent_gym.reporting.nightly.text import finite, visible
+from agent_gym.reporting.nightly.text import finite, one_line, visible
 from agent_gym.reporting.nightly.verdict import (
     WORDS,
     Trouble,
@@ -41,6 +41,7 @@ from agent_gym.reporting.nightly.verdict import (
 REPORT_SCHEMA, DIFF_SCHEMA = "agent_gym.report/1", "agent_gym.diff/1"
 BASELINE_SCHEMA = "agent_gym.baseline/1"
 HUGE = 1e140
+LONGEST_NOTE = 300
 SchemaName: TypeAlias = Literal["report", "diff", "baseline", "suite"]
 # The words of findings as keys of the diff.
 KEYS = {
@@ -114,7 +115,15 @@ def _scenario(
             [[sample.seed, visible(sample.trajectory_hash)] for sample in samples]
         ),
         "perf": dict(run.perf.get(name, {})),
+        "notes": scenario_notes(samples),
     }
+
+
+def scenario_notes(samples: Sequence[Sample]) -> list[str]:
+    """Return what the seeds of a scenario say of themselves, each note once, and not too many."""
+    ordered = sorted(samples, key=lambda sample: sample.seed)
+    told = (one_line(note, LONGEST_NOTE) for sample in ordered for note in sample.notes)
+    return list(few_notes(list(dict.fromkeys(told))))
 
 
 def _figures(metric: Metric, samples: Sequence[Sample]) -> dict[str, Any]:

@@ -24,6 +24,8 @@ from agent_gym.reporting.nightly.sections import (
     failures,
     measured,
     nights,
+    notes,
+    planted,
     provenance,
     scenarios,
 )
@@ -54,10 +56,12 @@ def html_page(result: NightlyResult) -> str:
         _metrics(rows) if result.diff else measured(result),
         _past(result, rows),
         scenarios(result, rows),
+        notes(result),
         provenance(result),
         "</main>",
     )
-    title = f"{headline(result)} - Agent Gym {minute(result.run.created_at)}"
+    mark = "Self-test: " if planted(result) else ""
+    title = f"{mark}{headline(result)} - Agent Gym {minute(result.run.created_at)}"
     return _document(title, "\n".join(part for part in body if part), light(result))
 
 

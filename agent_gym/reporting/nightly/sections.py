@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from agent_gym.core.files import to_json
-from agent_gym.reporting.nightly.documents import metric_means, plain, report_document
+from agent_gym.reporting.nightly.documents import plain, report_document, scenario_notes
 from agent_gym.reporting.nightly.rows import MARKS, MOST_ROWS, Rows, colour_of, command
 from agent_gym.reporting.nightly.run import NightlyResult
 from agent_gym.reporting.nightly.text import (
@@ -33,7 +33,7 @@ from agent_gym.reporting.nightly.verdict import (
     word_of,
 )
 
-MOST_SQUARES, MOST_TROUBLES, MOST_SEEDS = 30, 50, 12
+MOST_SQUARES, MOST_TROUBLES, MOST_SEEDS, MOST_NOTED = 30, 50, 12, 200
 ANSWERS: dict[Light, str] = {"good": "Good", "unsure": "Not sure", "bad": "Bad"}
 
 
@@ -61,16 +61,15 @@ def banner(result: NightlyResult) -> str:
     """Return the answer, why, and the counts."""
     colour, found = light(result), counts(result)
     run, wrong = result.run, troubles(result.run)
-    last, plant = result.last_success_at, str(run.subject.get("plant") or "")
+    last, plant = result.last_success_at, planted(result)
     facts = [
         many(len(run.samples.scenarios), "scenario"),
-        many(len(metric_means(run)), "metric"),
+        _metrics(result),
         f"commit {one_line(run.code.commit or 'none')[:12]}"
         + (" + changes" if run.code.dirty else ""),
         f"against {one_line(result.baseline.id, 64)}" if result.baseline else "no baseline",
         span(max(0.0, epoch_s(run.finished_at) - epoch_s(run.created_at))),
         f"last good night {minute(last)}" if last and colour != "good" else "",
-        f"with the planted fault {one_line(plant, 64)}" if plant else "",
     ]
     said = escape(" \N{MIDDLE DOT} ".join(fact for fact in facts if fact))
     failed = sum(found[word] for word in ("error", "missing_in_new", "incomparable"))
@@ -84,14 +83,35 @@ def banner(result: NightlyResult) -> str:
     )
     cards = "".join(_tile(*tile) for tile in tiles)
     listed = f'\n<ul class="tiles">{cards}</ul>' if result.diff else ""
-    why = explanation(result)
+    why, answer = explanation(result), f"{ANSWERS[colour]} tonight"
     return (
         f'<section class="banner {colour}" id="verdict"><div class="answer">'
         f'<span class="sign" aria-hidden="true">{MARKS[colour]}</span>'
-        f'<div><p class="word">{ANSWERS[colour]} tonight</p><h1>{escape(headline(result))}</h1>'
+        f'<div><p class="word">{f"Self-test: {ANSWERS[colour]}" if plant else answer}</p>'
+        f"<h1>{escape(headline(result))}</h1>{_planted_text(plant)}"
         f"{f'<p>{escape(why)}</p>' if why else ''}"
         f'<p class="faint small">{said}</p></div></div>{listed}</section>'
     )
+
+
+def planted(result: NightlyResult) -> str:
+    """Return the fault that was put in on purpose, or nothing."""
+    return one_line(str(result.run.subject.get("plant") or ""), 64)
+
+
+def _planted_text(plant: str) -> str:
+    if not plant:
+        return ""
+    said = f"The fault {plant} was planted to test the gate; this run says nothing of the code"
+    return f"<p><b>{escape(said)}.</b></p>"
+
+
+def _metrics(result: NightlyResult) -> str:
+    """Return how many metrics there are, and how many of them are judged."""
+    found = [metric for each in result.run.samples.scenarios for metric in each.metrics]
+    gating = sum(metric.gates for metric in found)
+    shown = many(len(found), "metric")
+    return shown if gating == len(found) else f"{gating} gating of {shown}"
 
 
 def _tile(colour: str, count: int, text: str, target: str) -> str:
@@ -204,6 +224,23 @@ def scenarios(result: NightlyResult, rows: Rows) -> str:
     return (
         '<section id="scenarios"><h2>Scenarios</h2><div class="wide"><table>'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div></section>"
+    )
+
+
+def notes(result: NightlyResult) -> str:
+    """Return what the scenarios say of themselves."""
+    lines = [
+        f"<li><b>{escape(one_line(each.name, 120))}</b> {escape(note)}</li>"
+        for each in sorted(result.run.samples.scenarios, key=lambda found: found.name)
+        for note in scenario_notes(each.samples)
+    ]
+    if not lines:
+        return ""
+    left = len(lines) - MOST_NOTED
+    more = f'<p class="faint">{left} more are in latest.json.</p>' if left > 0 else ""
+    return (
+        '<section id="said"><h2>What the scenarios say</h2>'
+        f'<ul class="notices">{"".join(lines[:MOST_NOTED])}</ul>{more}</section>'
     )
 
 

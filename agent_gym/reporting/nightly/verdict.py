@@ -198,7 +198,9 @@ def headline(result: NightlyResult) -> str:
             verdict(result), "The comparison failed"
         )
     if result.diff is None:
-        return "Nothing to compare with"
+        why = one_line(result.problem.partition(" (")[0], 200)
+        compared = result.baseline is not None and why
+        return f"Could not be compared: {why}" if compared else "Nothing to compare with"
     if light(result) == "unsure":
         return _unsure(found, verdict(result))
     better = found["improvement"]
