@@ -5,7 +5,7 @@ READY := .venv/.ready
 BROWSER := .venv/.browser
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym demo test lint format bench realism gate-power docs clean
+.PHONY: help gym demo test lint format bench realism gate-power gate-faults gate-same-code docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -41,6 +41,12 @@ realism: $(READY)        ## how real the synthetic markets look, over 20 seeds (
 
 gate-power: $(READY)     ## false alarms and power of the regression gate, in full (minutes)
 	$(BIN)/agent-gym gate power --suites 3000 --out docs/results/gate_power.json --picture docs/images/gate_power.svg
+
+gate-faults: $(READY)    ## planted faults against the gate, on the real simulator (an hour)
+	$(BIN)/agent-gym gate faults --out docs/results/planted_faults.json
+
+gate-same-code: $(READY) ## the same code and luck alone: no alarm (half an hour)
+	$(BIN)/agent-gym gate same-code --out docs/results/same_code.json
 
 docs: $(READY)           ## the documentation site, into site/
 	$(BIN)/mkdocs build --strict

@@ -11,3 +11,6 @@ settings.register_profile(
     derandomize=os.environ.get("CI") == "true",
 )
 settings.load_profile("shared")
+
+# Read as doctests they would be imported a second time, under another name, and register twice.
+collect_ignore_glob = ["*_samples.py", "*/tiny_scenarios.py"]

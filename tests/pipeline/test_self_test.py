@@ -244,7 +244,7 @@ def test_the_commands_print_write_and_tell_the_target(monkeypatch, tmp_path):
     runner, out = CliRunner(), tmp_path / "out.json"
     missed = runner.invoke(command.app, ["faults", "--out", str(out)])
     assert (missed.exit_code, "NO" in missed.stdout) == (1, True)
-    assert json.loads(out.read_text())["command"].startswith("agent-gym ")
+    assert json.loads(out.read_text())["command"].startswith("agent-gym")
     met = runner.invoke(command.app, ["same-code", "--json"])
     assert met.exit_code == 0
     assert json.loads(met.stdout)["luck"]["n"] == 2
