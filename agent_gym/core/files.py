@@ -15,6 +15,14 @@ from typing import Any
 
 from agent_gym.core.errors import StoreError
 
+HOME_VARIABLE = "AGENT_GYM_HOME"
+DEFAULT_HOME = Path("results")
+
+
+def home() -> Path:
+    """Return the folder of all results: ``AGENT_GYM_HOME``, or ``results`` in this folder."""
+    return Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME)
+
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:

@@ -352,4 +352,7 @@ def test_other_hosts_and_schemes_are_refused(url):
 
 
 def test_a_host_may_be_named():
-    HttpAgent("https://agents.example.com/x", hosts=["agents.example.com"])
+    url = "https://agents.example.com/x"
+    with pytest.raises(ConfigError):
+        HttpAgent(url)
+    assert HttpAgent(url, hosts=["agents.example.com"]) is not None

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from agent_gym.apps.cli import backtest as module
-from agent_gym.apps.cli.workspace import check_writable, home, source_commit
+from agent_gym.apps.cli.workspace import check_writable, source_commit
 from agent_gym.core.errors import ConfigError, VenueError
+from agent_gym.core.files import home
 from agent_gym.evaluation.backtest import BacktestConfig, BacktestEngine
 from tests.apps.cli_samples import Call, bars_file, make_call, name_walk
 from tests.samples import random_bars

@@ -16,9 +16,9 @@ from rich.text import Text
 from agent_gym.apps.cli.config_options import flag, parse_pairs, with_options, words_of
 from agent_gym.apps.cli.output import emit, table
 from agent_gym.apps.cli.read_options import with_request
-from agent_gym.apps.cli.workspace import check_target, check_writable, home, source_commit
+from agent_gym.apps.cli.workspace import check_target, check_writable, source_commit
 from agent_gym.core.errors import ConfigError, DataError
-from agent_gym.core.files import write_json
+from agent_gym.core.files import home, write_json
 from agent_gym.core.registry import Config, Ref, configure, entry, names
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.backtest import BacktestConfig, BacktestEngine

@@ -10,8 +10,9 @@ from rich.console import Group
 from rich.text import Text
 
 from agent_gym.apps.cli.output import emit
+from agent_gym.core.files import home
 from agent_gym.evaluation.gate import GatePolicy
-from agent_gym.pipeline.nightly import Workspace, compare_runs, comparison_code, home
+from agent_gym.pipeline.nightly import Workspace, compare_runs, comparison_code
 from agent_gym.reporting.nightly import comparison_table
 
 app = typer.Typer(

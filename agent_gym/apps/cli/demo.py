@@ -16,10 +16,10 @@ from rich.text import Text
 from agent_gym.agents.team import Independent
 from agent_gym.apps.cli.backtest import CHART, REPORT, sheet_from, short_view
 from agent_gym.apps.cli.output import emit, notes
-from agent_gym.apps.cli.workspace import check_writable, home, source_commit
+from agent_gym.apps.cli.workspace import check_writable, source_commit
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.files import write_json
+from agent_gym.core.files import home, write_json
 from agent_gym.core.registry import Ref, make, names
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import Agent

@@ -28,8 +28,9 @@ from agent_gym.apps.cli.desk_options import (
 from agent_gym.apps.cli.desk_view import behavior_view, play_view, retraining_view, training_view
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.apps.cli.read_options import with_request
-from agent_gym.apps.cli.workspace import check_writable, home
+from agent_gym.apps.cli.workspace import check_writable
 from agent_gym.core.clock import SECOND_NS, ManualClock
+from agent_gym.core.files import home
 from agent_gym.core.seeds import Seeds
 from agent_gym.markets.readers import ReadRequest
 

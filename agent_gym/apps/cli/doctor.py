@@ -17,9 +17,10 @@ import typer
 
 from agent_gym import __version__
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
-from agent_gym.apps.cli.workspace import HOME_VARIABLE, check_writable, home
+from agent_gym.apps.cli.workspace import check_writable
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError
+from agent_gym.core.files import HOME_VARIABLE, home
 from agent_gym.core.registry import names
 
 app = typer.Typer(invoke_without_command=True, subcommand_metavar="")

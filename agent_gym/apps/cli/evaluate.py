@@ -32,8 +32,9 @@ from agent_gym.apps.cli.evaluate_options import (
 from agent_gym.apps.cli.evaluate_view import evaluation_view
 from agent_gym.apps.cli.output import EXIT_RUN, emit, notes
 from agent_gym.apps.cli.read_options import with_request
-from agent_gym.apps.cli.workspace import check_target, home, source_commit
+from agent_gym.apps.cli.workspace import check_target, source_commit
 from agent_gym.core.errors import ConfigError
+from agent_gym.core.files import home
 from agent_gym.core.registry import Ref
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.backtest import BacktestConfig

@@ -13,13 +13,12 @@ from rich.console import RenderableType
 from agent_gym.apps.cli.nightly_options import live
 from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.core.clock import SystemClock
-from agent_gym.core.files import write_json, write_text
+from agent_gym.core.files import home, write_json, write_text
 from agent_gym.core.registry import configure
 from agent_gym.evaluation.gate import GatePolicy
 from agent_gym.evaluation.gate.power import power_study
 from agent_gym.evaluation.gate.power_picture import power_svg
 from agent_gym.evaluation.scenarios.suite import default_suite
-from agent_gym.pipeline.nightly import home
 from agent_gym.pipeline.nightly.same_code import same_code_study
 from agent_gym.pipeline.nightly.self_test import fault_study, known_plants
 from agent_gym.pipeline.nightly.self_test_jobs import (

@@ -15,6 +15,7 @@ from agent_gym.apps.cli.nightly_options import PlayOptions, live, user
 from agent_gym.apps.cli.output import emit, report, screen, table
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError
+from agent_gym.core.files import home
 from agent_gym.core.registry import Config, unknown
 from agent_gym.evaluation.scenarios.suite import Suite
 from agent_gym.pipeline.nightly import (
@@ -24,7 +25,6 @@ from agent_gym.pipeline.nightly import (
     NightlyOutcome,
     RunOptions,
     Workspace,
-    home,
     one_run,
     run_nightly,
 )

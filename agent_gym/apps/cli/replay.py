@@ -10,7 +10,8 @@ from rich.text import Text
 
 from agent_gym.apps.cli.output import emit, table
 from agent_gym.core.errors import ConfigError
-from agent_gym.pipeline.nightly import Replay, Workspace, home, replay_seed
+from agent_gym.core.files import home
+from agent_gym.pipeline.nightly import Replay, Workspace, replay_seed
 from agent_gym.pipeline.nightly.replay import Side
 
 app = typer.Typer(

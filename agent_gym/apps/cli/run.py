@@ -13,7 +13,8 @@ from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.nightly_options import PlayOptions, live
 from agent_gym.apps.cli.output import emit, report
 from agent_gym.apps.cli.workspace import check_target
-from agent_gym.pipeline.nightly import LockHeld, SingleRun, Workspace, home, run_suite
+from agent_gym.core.files import home
+from agent_gym.pipeline.nightly import LockHeld, SingleRun, Workspace, run_suite
 from agent_gym.pipeline.nightly.exits import FAILED, LOCKED, OK, events
 from agent_gym.reporting.nightly import report_document, run_view, troubles
 

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from agent_gym.apps.cli.evaluate_options import TRIALS
 from agent_gym.apps.cli.output import emit, table
-from agent_gym.apps.cli.workspace import home
 from agent_gym.core.errors import ConfigError
+from agent_gym.core.files import home
 from agent_gym.evaluation.protocol.lockbox import openings_in
 from agent_gym.evaluation.protocol.trials import TrialRegistry
 from agent_gym.markets.quality import format_time

@@ -9,16 +9,8 @@ from pathlib import Path
 import agent_gym
 from agent_gym.core.errors import ConfigError
 
-HOME_VARIABLE = "AGENT_GYM_HOME"
-DEFAULT_HOME = Path("results")
-
 _OTHER = "Choose another place with --out"
 _LONGEST_NAME = 240  # 255 bytes less what the temporary name beside it adds
-
-
-def home() -> Path:
-    """Return the folder of all results: ``AGENT_GYM_HOME``, or ``results`` in this folder."""
-    return Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME)
 
 
 def check_writable(folder: Path) -> None:

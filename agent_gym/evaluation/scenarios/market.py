@@ -7,6 +7,7 @@ the rest; what happened is measured in ``market_figures``.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from hashlib import blake2b
 from typing import ClassVar, Generic, TypeVar
 
@@ -64,13 +65,13 @@ class MarketScenario(Scenario, Generic[S]):
     def __init__(self, setting: S) -> None:
         self.setting = setting
 
+    @abstractmethod
     def draw(self, seeds: Seeds) -> tuple[Shock, ...]:
         """Draw when the shocks come and how large they are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def strike(self, bars: Bars, shocks: tuple[Shock, ...]) -> Bars:
         """Return the bars with the shocks in them."""
-        raise NotImplementedError
 
     def outages(self, bars: Bars, shocks: tuple[Shock, ...], seeds: Seeds) -> Flags:
         """Return for each close whether the agent's feed is down."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -14,7 +15,7 @@ VENUE = BacktestConfig(max_leverage=2.0)
 LARGE_ACCOUNT = BacktestConfig(max_leverage=2.0, capital=1_000_000.0)
 
 
-class MarketSetting(Config):
+class MarketSetting(Config, ABC):
     """What all market scenarios share.
 
     The hours after the warm-up are cut into as many equal parts as there are shocks; each shock
@@ -36,9 +37,9 @@ class MarketSetting(Config):
         return int(self.hours * 60.0) // self.bar_minutes
 
     @property
+    @abstractmethod
     def shock_minutes(self) -> float:
         """Return how long one shock lasts, its recovery included."""
-        raise NotImplementedError
 
     def bars(self, minutes: float) -> int:
         """Return a time in whole bars, at least one."""

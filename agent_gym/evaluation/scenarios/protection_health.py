@@ -23,10 +23,10 @@ from agent_gym.evaluation.scenarios.protection_market import (
     recorded_entries,
 )
 from agent_gym.evaluation.scenarios.recorded import (
-    RECORDED_METRICS,
     RecordedLog,
     read_log,
     recorded_metrics,
+    with_recorded,
 )
 from agent_gym.evaluation.scenarios.scenario import Episode, Scenario, Subject
 from agent_gym.evaluation.scenarios.signal_replay import replay_hours
@@ -46,11 +46,7 @@ class ProtectionHealth(Scenario):
 
     @override
     def figures(self) -> tuple[Metric, ...]:
-        if self.config.source is None:
-            return METRICS
-        recorded = RECORDED_METRICS[TYPE]
-        names = {metric.name for metric in recorded}
-        return (*(metric for metric in METRICS if metric.name not in names), *recorded)
+        return METRICS if self.config.source is None else with_recorded(TYPE, METRICS)
 
     @override
     def data_hash(self) -> str:

@@ -33,11 +33,11 @@ from agent_gym.evaluation.scenarios.desk_market import SYMBOLS, Course, draw_bar
 from agent_gym.evaluation.scenarios.desk_subject import open_desk, sabotage_of
 from agent_gym.evaluation.scenarios.metric import Metric
 from agent_gym.evaluation.scenarios.recorded import (
-    RECORDED_METRICS,
     RecordedLog,
     RecordedSource,
     read_log,
     recorded_metrics,
+    with_recorded,
 )
 from agent_gym.evaluation.scenarios.sabotage import Sabotage
 from agent_gym.evaluation.scenarios.scenario import Episode, Scenario, Subject
@@ -106,11 +106,7 @@ class SignalThroughput(Scenario):
 
     @override
     def figures(self) -> tuple[Metric, ...]:
-        if self.config.source is None:
-            return METRICS
-        recorded = RECORDED_METRICS[TYPE]
-        names = {metric.name for metric in recorded}
-        return (*(metric for metric in METRICS if metric.name not in names), *recorded)
+        return METRICS if self.config.source is None else with_recorded(TYPE, METRICS)
 
     @override
     def data_hash(self) -> str:

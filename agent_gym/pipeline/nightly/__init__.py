@@ -20,7 +20,7 @@ from agent_gym.pipeline.nightly.nightly import NightlyOutcome, run_nightly
 from agent_gym.pipeline.nightly.options import NightlyOptions, RunOptions
 from agent_gym.pipeline.nightly.replay import Replay, replay_seed
 from agent_gym.pipeline.nightly.single import SingleRun, run_suite
-from agent_gym.pipeline.nightly.workspace import Workspace, home
+from agent_gym.pipeline.nightly.workspace import Workspace
 
 __all__ = [
     "Approval",
@@ -37,7 +37,6 @@ __all__ = [
     "baseline_history",
     "compare_runs",
     "comparison_code",
-    "home",
     "load_baseline",
     "one_run",
     "replay_seed",

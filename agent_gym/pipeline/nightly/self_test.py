@@ -22,6 +22,7 @@ from typing_extensions import override
 
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import AgentGymError
+from agent_gym.core.files import HOME_VARIABLE
 from agent_gym.core.registry import unknown
 from agent_gym.evaluation.gate import Finding, GatePolicy, judge
 from agent_gym.evaluation.scenarios.plant import Plant
@@ -40,7 +41,7 @@ from agent_gym.pipeline.nightly.run import Player, suite_samples
 from agent_gym.pipeline.nightly.self_test_jobs import HereCrew, KeptJob, Say, SelfTest, do_all
 from agent_gym.pipeline.nightly.setup import subject_of
 from agent_gym.pipeline.nightly.times import iso
-from agent_gym.pipeline.nightly.workspace import HOME_VARIABLE, Workspace
+from agent_gym.pipeline.nightly.workspace import Workspace
 from agent_gym.reporting.nightly import (
     NightlyResult,
     diff_document,

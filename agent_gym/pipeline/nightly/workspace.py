@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_gym.core.errors import ConfigError
-
-HOME_VARIABLE = "AGENT_GYM_HOME"
-DEFAULT_HOME = Path("results")
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
@@ -86,11 +82,6 @@ class Workspace:
     def baseline_folder(self, baseline_id: str) -> Path:
         """Return the folder of a baseline; an id that is a path is refused."""
         return inside(self.baselines, baseline_id, "baseline")
-
-
-def home() -> Path:
-    """Return the folder of all results: ``AGENT_GYM_HOME``, or ``results`` in this folder."""
-    return Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME)
 
 
 def checked_id(name: str, noun: str) -> str:

@@ -21,16 +21,14 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.errors import StoreError
-from agent_gym.core.files import write_json
+from agent_gym.core.files import home, write_json
 from agent_gym.evaluation.protocol.journal import Journal, Record
 from agent_gym.training.desk.model import MANIFEST_FILE, DeskModel, load_model
-
-HOME_VARIABLE, DEFAULT_HOME = "AGENT_GYM_HOME", "results"
 
 
 def default_root() -> Path:
     """Return where acceptors are kept unless told otherwise."""
-    return Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME) / "models" / "desk"
+    return home() / "models" / "desk"
 
 
 class Shadow(Struct, frozen=True):

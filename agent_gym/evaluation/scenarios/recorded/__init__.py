@@ -5,7 +5,11 @@ foreign names by a mapping file, every unreadable row counted and named, and the
 Hands on: ``read_log`` and ``recorded_metrics``; the desk scenarios replay what was read.
 """
 
-from agent_gym.evaluation.scenarios.recorded.figures import RECORDED_METRICS, recorded_metrics
+from agent_gym.evaluation.scenarios.recorded.figures import (
+    RECORDED_METRICS,
+    recorded_metrics,
+    with_recorded,
+)
 from agent_gym.evaluation.scenarios.recorded.log import read_log
 from agent_gym.evaluation.scenarios.recorded.records import (
     RecordedFill,
@@ -36,4 +40,5 @@ __all__ = [
     "UnreadRow",
     "read_log",
     "recorded_metrics",
+    "with_recorded",
 ]

@@ -21,6 +21,13 @@ WHOLE = 1.0 - 1e-9  # a sum of fills may miss the last digit
 FAILED: frozenset[OrderStatus] = frozenset(("rejected", "failed", "cancelled", "timeout"))
 
 
+def with_recorded(kind: str, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
+    """Return a scenario's own metrics and those of a log; of one name, the log's figure."""
+    recorded = RECORDED_METRICS[kind]
+    names = {metric.name for metric in recorded}
+    return (*(metric for metric in metrics if metric.name not in names), *recorded)
+
+
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
