@@ -90,6 +90,7 @@ def test_a_fault_that_no_scenario_shows_is_missed(asked, no_replay):
         "caught": 0,
         "blamed_right": 0,
         "replayed": 0,
+        "right_first": 0,
         "false_blame": 0,
     }
 
@@ -98,7 +99,7 @@ def test_what_is_not_the_fault_of_the_plant_is_told_apart(asked, no_replay, monk
     other = PLANTS["signals_dropped"].__class__("x", "x", "desk", ("signal_throughput/queue_max",))
     monkeypatch.setattr(self_test, "PLANTS", {"signals_dropped": other})
     row = plant(asked, "signals_dropped")
-    assert (row["caught"], row["blamed_right"]) == (False, False)
+    assert (row["caught"], row["blamed_right"], row["right_first"]) == (True, False, False)
     assert "signals/dropped_signals" in row["also"]
 
 
@@ -221,11 +222,13 @@ def test_the_commands_print_write_and_tell_the_target(monkeypatch, tmp_path):
     row = {
         "caught": True,
         "blamed_right": False,
+        "right_first": False,
         "first": "a/b",
         "replayed": True,
         "seconds": 1.5,
     }
-    counts = {"planted": 1, "caught": 1, "blamed_right": 0, "replayed": 1, "false_blame": 0}
+    counts = {"planted": 1, "caught": 1, "blamed_right": 0, "replayed": 1}
+    counts |= {"right_first": 0, "false_blame": 0}
     faults = {"faults": {"x": row}, "desk_and_venue": counts, "all": counts, "meets_target": False}
     same = {
         "reruns": {"n": 2, "with_regressions": 0},

@@ -130,7 +130,7 @@ def _close(
         raise typer.Exit(EXIT_MISSED)
 
 
-_FAULT = ("fault", "caught", "blamed right", "first in the report", "played again", "s")
+_FAULT = ("fault", "caught", "blamed right", "stands first", "first in the report", "again", "s")
 _SAME = ("question", "n", "with an alarm", "at most (95 %)", "metrics flagged")
 
 
@@ -138,7 +138,7 @@ def _faults(document: dict[str, Any]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [
         (
             name,
-            *_marks(row["caught"], row["blamed_right"]),
+            *_marks(row["caught"], row["blamed_right"], row["right_first"]),
             row["first"] or "-",
             *_marks(row["replayed"]),
             row["seconds"],
@@ -147,8 +147,9 @@ def _faults(document: dict[str, Any]) -> list[tuple[object, ...]]:
     ]
     for name in ("desk_and_venue", "all"):
         told = document[name]
-        shares = [f"{told[word]} of {told['planted']}" for word in ("caught", "blamed_right")]
-        rows.append((name, *shares, "", f"{told['replayed']} of {told['planted']}", ""))
+        words = ("caught", "blamed_right", "right_first", "replayed")
+        *blame, again = [f"{told[word]} of {told['planted']}" for word in words]
+        rows.append((name, *blame, "", again, ""))
     return rows
 
 

@@ -54,6 +54,8 @@ from agent_gym.reporting.nightly.verdict import by_severity
 REPLAY_TIMEOUT_S = 300.0
 FAULTS_SCHEMA = "agent_gym.planted_faults/1"
 TARGET_SHARE = 0.95
+SHOWN = ("caught", "blamed_right", "replayed")
+"""What the target holds for: an alarm, on a metric named beforehand, that can be seen again."""
 
 
 def scenarios_of(plant: Plant, suite: Suite) -> tuple[tuple[ScenarioConfig, ...], str | None]:
@@ -99,7 +101,7 @@ class PlantJob(KeptJob):
             command = replay_command(result.run.run_id, finding.scenario, finding.worst_seeds[0])
             row["replay"] = run_printed(command, self.root, finding, plant.name)
             row["replayed"] = row["replay"]["reproduced"]
-        words = [word for word in ("caught", "blamed_right", "replayed") if row[word]]
+        words = [word for word in SHOWN if row[word]]
         return row | {"says": ", ".join(words) or "MISSED"}
 
     def _judged(self, chosen: tuple[ScenarioConfig, ...]) -> NightlyResult:
@@ -152,7 +154,12 @@ def _part_of(baseline: Baseline, suite: Suite) -> Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """What the gate said of a fault, who must be blamed for it, and a scenario that must not."""
+    """What the gate said of a fault, what must be blamed for it, and a scenario that must not be.
+
+    A fault is blamed right if a metric that was named with the fault is itself a regression.
+    Whether it also stands first in the report is told, and no target: a loss in another metric
+    that follows from the same fault may be larger.
+    """
 
     result: NightlyResult
     metrics: frozenset[str]
@@ -181,9 +188,10 @@ class Blame:
             "verdict": diff.verdict,
             "control": self.control,
             "blamed": {each.id: each.word for each in diff.findings if each.id in self.metrics},
-            "caught": any(each.id in self.metrics for each in broken),
+            "caught": bool(broken),
+            "blamed_right": any(each.id in self.metrics for each in broken),
             "first": first,
-            "blamed_right": first in self.metrics,
+            "right_first": first in self.metrics,
             "also": [each.id for each in broken if each.id not in self.metrics],
             "false_blame": [each.id for each in broken if each.scenario == self.control],
             "flagged": diff.n_flagged,
@@ -256,11 +264,11 @@ def fault_study(asked: SelfTest, names: Sequence[str], say: Say = print) -> dict
 
 
 def _counts(rows: Sequence[dict[str, Any]]) -> dict[str, int]:
-    words = ("caught", "blamed_right", "replayed", "false_blame")
+    words = (*SHOWN, "right_first", "false_blame")
     return {"planted": len(rows)} | {word: sum(bool(row[word]) for row in rows) for word in words}
 
 
 def _met(counts: dict[str, int]) -> bool:
     needed = TARGET_SHARE * counts["planted"]
-    good = all(counts[word] >= needed for word in ("caught", "blamed_right", "replayed"))
+    good = all(counts[word] >= needed for word in SHOWN)
     return good and counts["false_blame"] == 0
