@@ -5,7 +5,7 @@ READY := .venv/.ready
 BROWSER := .venv/.browser
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym demo test lint format bench realism gate-power gate-faults gate-same-code docs clean
+.PHONY: help gym demo train-lander test lint format bench realism gate-power gate-faults gate-same-code docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -17,6 +17,9 @@ gym: $(READY)            ## the main job: the nightly suite against its baseline
 
 demo: $(READY)           ## a backtest from market to report, end to end
 	$(BIN)/agent-gym demo
+
+train-lander: $(READY)   ## PPO lands on the moon: model, curve, report and video (about 2 minutes)
+	OMP_NUM_THREADS=1 $(BIN)/agent-gym train --config lander-ppo --seeds 1
 
 test: $(READY) $(BROWSER)   ## all tests, in parallel, with doctests
 	$(BIN)/pytest

@@ -61,6 +61,10 @@ class MarketConfig(Config):
     features: tuple[str, ...] | None = Field(
         default=None, description="the causal features to show; null: all of them; empty: none"
     )
+    account_features: tuple[str, ...] | None = Field(
+        default=None,
+        description="the account's own columns to show; null: all of them; environments only",
+    )
     reward: Literal["log_equity", "pnl"] = Field(
         default="log_equity", description="change of log equity, or of equity over opening cash"
     )

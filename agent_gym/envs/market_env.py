@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
@@ -45,6 +46,11 @@ def make_observation_space(width: int) -> gym.Space[Any]:
     return gym.spaces.Box(-np.inf, np.inf, shape=(width,), dtype=np.float32)
 
 
+def episode_key(rng: np.random.Generator) -> int:
+    """Return the key under which lanes draw their windows."""
+    return int(rng.integers(2**62))
+
+
 class MarketEnv(gym.Env[NDArray[np.float32], Any]):
     """Trade one account through bars; the reward is the change of log equity.
 
@@ -70,10 +76,11 @@ class MarketEnv(gym.Env[NDArray[np.float32], Any]):
         lanes = Lanes(self.stage.tape, self.stage.slim(), 1, self.config.setup(autoreset=False))
         self.lanes = lanes
         self.action_space = make_action_space(self.config)
-        self.observation_space = make_observation_space(lanes.obs.shape[1])
+        self.observation_space = make_observation_space(len(self.stage.slim_names))
         spec = self.config.actions.spec()
         self._discrete, self._low, self._high = spec.n is not None, spec.low, spec.high
-        self._row = lanes.obs[0]
+        row, columns = lanes.obs[0], self.stage.slim_columns
+        self._look = row.copy if columns is None else partial(row.take, columns)
         self._action, self._reward = lanes.action_slots, lanes.reward_slots
         self._kernel_step, self._address = lanes.kernel_step, lanes.address
         self._seeded = False
@@ -85,11 +92,11 @@ class MarketEnv(gym.Env[NDArray[np.float32], Any]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
-            self.lanes.seed(int(self.np_random.integers(2**62)))
+            self.lanes.seed(episode_key(self.np_random))
             self._seeded = True
         self.lanes.restart()
         self._over = False
-        return self._row.copy(), self.account()
+        return self._look(), self.account()
 
     @override
     def step(
@@ -103,12 +110,12 @@ class MarketEnv(gym.Env[NDArray[np.float32], Any]):
             self._action[0] = min(max(float(action[0]), self._low), self._high)
         events = self._kernel_step(self._address, 0, 1)
         if not events:
-            return self._row.copy(), self._reward[0], False, False, {}
+            return self._look(), self._reward[0], False, False, {}
         if events >= INVALID:
             self.lanes.refuse()
         self._over = True
         ended, cut = self.lanes.terminated_slots[0], self.lanes.truncated_slots[0]
-        return self._row.copy(), self._reward[0], ended, cut, self.account()
+        return self._look(), self._reward[0], ended, cut, self.account()
 
     def account(self) -> dict[str, Any]:
         """Return the account as plain numbers."""

@@ -24,12 +24,14 @@ class Stage:
     """A tape with its observation rows; learners see ``slim`` rows, agents in words ``full`` ones.
 
     A slim row holds the causal features (float32). A full row holds the bar itself before them
-    (float64), so that a rule can read the exact close. The account's own columns come last in both.
+    (float64), so that a rule can read the exact close. The account's own columns come last in both;
+    ``own`` are those of them that a slim row shows.
     """
 
     tape: Tape
     learned: tuple[str, ...]
     rows: NDArray[np.float64]
+    own: tuple[str, ...] = PRIVATE_FEATURES
 
     @property
     def period_ns(self) -> Nanos:
@@ -39,7 +41,16 @@ class Stage:
     @property
     def slim_names(self) -> tuple[str, ...]:
         """Return the columns of a slim observation."""
-        return (*self.learned, *PRIVATE_FEATURES)
+        return (*self.learned, *self.own)
+
+    @property
+    def slim_columns(self) -> NDArray[np.intp] | None:
+        """Return where they stand in what lanes show; None: all of it, in order."""
+        if self.own == PRIVATE_FEATURES:
+            return None
+        width = len(self.learned)
+        places = [*range(width), *(width + PRIVATE_FEATURES.index(name) for name in self.own)]
+        return np.array(places, dtype=np.intp)
 
     @property
     def full_names(self) -> tuple[str, ...]:
@@ -68,24 +79,36 @@ def build_stage(config: MarketConfig, bars: Bars | None = None) -> Stage:
             remedy="Leave out the bars, or the market",
         )
     tape = Tape.of(bars, config.costs)
-    if config.features == ():
-        return Stage(tape, (), np.empty((len(bars), 0)))
     _check_features(config.features or ())
+    own = _own_features(config.account_features)
+    if config.features == ():
+        return Stage(tape, (), np.empty((len(bars), 0)), own)
     names, rows = compute_features(bars).observations(np.float64)
     if config.features is None:
-        return Stage(tape, names, rows)
+        return Stage(tape, names, rows, own)
     for name in config.features:
         if name not in names:
             raise unknown("feature", name, names)
-    return Stage(tape, config.features, rows[:, [names.index(name) for name in config.features]])
+    places = [names.index(name) for name in config.features]
+    return Stage(tape, config.features, rows[:, places], own)
 
 
-def _check_features(wanted: tuple[str, ...]) -> None:
+def _own_features(wanted: tuple[str, ...] | None) -> tuple[str, ...]:
+    if wanted is None:
+        return PRIVATE_FEATURES
+    _check_features(wanted, "account_features")
+    for name in wanted:
+        if name not in PRIVATE_FEATURES:
+            raise unknown("column of an account", name, PRIVATE_FEATURES)
+    return wanted
+
+
+def _check_features(wanted: tuple[str, ...], where: str = "features") -> None:
     repeated = sorted({name for name in wanted if wanted.count(name) > 1})
     if repeated:
         raise ConfigError(
             "a feature is asked for more than once",
-            where="features",
+            where=where,
             found=", ".join(repeated),
             remedy="Name each feature once; every column of an observation has its own name",
         )

@@ -11,15 +11,23 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from agent_gym.core.errors import AgentError
+from agent_gym.core.errors import AgentError, StoreError
 from agent_gym.core.registry import unknown
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import EpisodeStart, FloatArray, Role
 from agent_gym.envs.config import MarketConfig
-from agent_gym.envs.market_env import make_action_space, make_observation_space, resolve_config
+from agent_gym.envs.exact import EnvState, generator_state, set_generator_state
+from agent_gym.envs.market_env import (
+    episode_key,
+    make_action_space,
+    make_observation_space,
+    resolve_config,
+)
 from agent_gym.envs.stage import build_stage
 from agent_gym.exchange.lanes import Lanes
 from agent_gym.markets.bars import PRICE_COLUMNS, Bars
+
+FORMAT = "agent_gym.market_lanes/1"
 
 
 class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]):
@@ -52,7 +60,8 @@ class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]
         setup = self.config.setup(threads=threads)
         self.lanes = Lanes(self.stage.tape, self.stage.slim(), num_envs, setup)
         self.single_action_space = make_action_space(self.config)
-        self.single_observation_space = make_observation_space(self.lanes.obs.shape[1])
+        self._columns = self.stage.slim_columns
+        self.single_observation_space = make_observation_space(len(self.stage.slim_names))
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         spec = self.config.actions.spec()
@@ -65,10 +74,10 @@ class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
-            self.lanes.seed(int(self.np_random.integers(2**62)))
+            self.lanes.seed(episode_key(self.np_random))
             self._seeded = True
         self.lanes.restart()
-        return self.lanes.obs.copy() if self._copy else self.lanes.obs, {}
+        return self.look() if self._copy else self._view(), {}
 
     @override
     def step(
@@ -90,13 +99,45 @@ class MarketVectorEnv(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]
         lanes.step()
         if self._copy:
             return (
-                lanes.obs.copy(),
+                self.look(),
                 lanes.rewards.copy(),
                 lanes.terminated.copy(),
                 lanes.truncated.copy(),
                 {},
             )
-        return lanes.obs, lanes.rewards, lanes.terminated, lanes.truncated, {}
+        return self._view(), lanes.rewards, lanes.terminated, lanes.truncated, {}
+
+    def look(self) -> NDArray[np.float32]:
+        """Return a copy of what all accounts see now."""
+        obs, columns = self.lanes.obs, self._columns
+        seen: NDArray[np.float32] = obs.copy() if columns is None else obs.take(columns, axis=1)
+        return seen
+
+    def _view(self) -> NDArray[np.float32]:
+        return self.lanes.obs if self._columns is None else self.look()
+
+    def get_state(self) -> EnvState:
+        """Return all that decides how the accounts go on."""
+        values = {
+            "format": FORMAT,
+            "bars": self.stage.tape.bars.fingerprint,
+            "seeded": self._seeded,
+            "rng": generator_state(self.np_random),
+        }
+        return EnvState(self.lanes.kept(), values)
+
+    def set_state(self, state: EnvState) -> None:
+        """Go on where another environment of the same settings was."""
+        bars = self.stage.tape.bars.fingerprint
+        if state.values.get("format") != FORMAT or state.values.get("bars") != bars:
+            raise StoreError(
+                "the state is not one of this market",
+                found=f"{state.values.get('format')}, bars {state.values.get('bars')}",
+                expected=f"{FORMAT}, bars {bars}",
+            )
+        self.lanes.put_back(state.arrays)
+        set_generator_state(self.np_random, state.values["rng"])
+        self._seeded = bool(state.values["seeded"])
 
     def start(self, seeds: Seeds) -> EpisodeStart:
         """Describe an account before its episode, for a rule that drives all of them."""

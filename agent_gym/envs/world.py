@@ -12,7 +12,7 @@ from agent_gym.core.errors import AgentError, ConfigError, VenueError
 from agent_gym.core.registry import register
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import Action, EpisodeStart, Nanos, Observation, Outcome, Role, World
-from agent_gym.envs.config import MarketConfig
+from agent_gym.envs.config import MarketConfig, refuse_fields
 from agent_gym.envs.stage import Stage, build_stage
 from agent_gym.exchange.kernel.lanes import INVALID
 from agent_gym.exchange.lanes import Lanes
@@ -35,6 +35,12 @@ class MarketWorld:
             )
         if len(set(config.roles)) != len(config.roles):
             raise ConfigError("two roles have the same name", found=config.roles)
+        refuse_fields(
+            config,
+            ("account_features",),
+            what="a world shows all columns of an account",
+            remedy="Leave it out: agents find the columns they need by name",
+        )
         self.config = config
         self.roles = tuple(Role(role) for role in config.roles)
         self._spec = config.actions.spec()

@@ -7,7 +7,7 @@ wants to keep one copies it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_gym.core.errors import AgentError, ConfigError
+from agent_gym.core.errors import AgentError, ConfigError, StoreError
 from agent_gym.core.kernels import direct
 from agent_gym.core.types import FloatArray
 from agent_gym.exchange.costs import AccountRules, Costs, make_terms
@@ -133,6 +133,11 @@ class Lanes:
             "terms": self._terms,
         }
 
+    @property
+    def episode_bars(self) -> int:
+        """Return how many bars an episode covers if nothing ends it early."""
+        return int(self._context["episode_bars"][0])
+
     def seed(self, seed: int) -> None:
         """Start the count of episodes anew under a seed."""
         self._context["seed"] = seed
@@ -141,6 +146,52 @@ class Lanes:
     def restart(self, lo: int = 0, hi: int | None = None) -> None:
         """Open a new episode in lanes lo..hi."""
         kernel.restart(self.address, lo, self.n if hi is None else hi)
+
+    def restart_as(self, lane: int, seed: int) -> None:
+        """Open in one lane the episode that a single lane begins under this seed.
+
+        The lane's own count of episodes goes on as if this one had not been.
+        """
+        own = {name: self._context[name][0] for name in ("seed", "lane_step", "lane_offset")}
+        number = self.state["episode"][lane]
+        self._context["seed"], self._context["lane_step"], self._context["lane_offset"] = seed, 0, 0
+        self.state["episode"][lane] = 0
+        self.restart(lane, lane + 1)
+        self.state["episode"][lane] = number
+        for name, value in own.items():
+            self._context[name] = value
+
+    def kept(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all that decides how the lanes go on, by name."""
+        return {name: buffer.copy() for name, buffer in self._own().items()}
+
+    def put_back(self, kept: Mapping[str, NDArray[Any]]) -> None:
+        """Write what ``kept`` returned into the buffers; lanes of another shape are refused."""
+        for name, buffer in self._own().items():
+            found = kept.get(name)
+            if found is None or found.shape != buffer.shape or found.dtype != buffer.dtype:
+                raise StoreError(
+                    "the state is not one of these lanes",
+                    where=name,
+                    found=None if found is None else f"{found.dtype}{found.shape}",
+                    expected=f"{buffer.dtype}{buffer.shape}",
+                )
+        for name, buffer in self._own().items():
+            buffer[...] = kept[name]
+
+    def _own(self) -> dict[str, NDArray[Any]]:
+        return {
+            "seed": self._context["seed"],
+            **{f"lane_{name}": self.state[name] for name in LANE.names or ()},
+            "queue": self._queue,
+            "obs": self.obs,
+            "rewards": self.rewards,
+            "worth": self._worth,
+            "gains": self._gains,
+            "terminated": self.terminated,
+            "truncated": self.truncated,
+            "actions": self.actions,
+        }
 
     def step(self) -> None:
         """Apply ``actions``: ended lanes restart, the others trade through their next bar."""

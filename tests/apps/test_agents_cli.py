@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from agent_gym.agents.sb3.config import CONFIGS
 from agent_gym.apps.cli import agents
 from agent_gym.core import registry
 from agent_gym.core.registry import entry, names
@@ -29,6 +30,24 @@ def test_the_list_names_every_agent_with_its_defaults(call):
     defaults = {p["name"]: p["default"] for p in found["rules/sma-cross"]["parameters"]}
     assert defaults["fast"] == 20
     assert defaults["slow"] == 50
+
+
+def test_trained_agents_are_listed_with_the_model_they_need(call):
+    code, out, _ = call("list", "--json")
+    listed = {each["name"]: each for each in json.loads(out)["agents"]}
+    found = {name: each for name, each in listed.items() if name.startswith("sb3/")}
+    assert code == 0
+    assert set(found) == {f"sb3/{algo}" for algo in CONFIGS}
+    for name, each in found.items():
+        assert each["available"], name
+        assert each["about"].startswith("Acts with a model that"), name
+        model, deterministic = each["parameters"]
+        assert (model["name"], model["required"], model["default"]) == ("model", True, "(required)")
+        assert "folder of a trained model" in model["about"]
+        assert (deterministic["name"], deterministic["default"]) == ("deterministic", True)
+    code, out, _ = call("show", "sb3/ppo")
+    assert code == 0
+    assert "folder of a trained model" in " ".join(out.replace("│", " ").split())
 
 
 def test_the_list_is_readable(call):

@@ -132,12 +132,12 @@ def test_a_planted_run_is_refused_as_a_baseline_before_it_is_played(call):
 
 
 @pytest.mark.parametrize("text", ["[]", '{"scenarios": []}'])
-def test_nothing_selected_is_exit_4(call, tmp_path, text):
+def test_nothing_selected_is_exit_2(call, tmp_path, text):
     path = tmp_path / "none.json"
     path.write_text(text)
     for command in ("run", "nightly"):
         code, said = call(command, suite=path, as_json=False)
-        assert code == 4
+        assert code == 2
         assert "no scenario" in said
 
 

@@ -154,13 +154,6 @@ class TestHistory:
         alike = nights(self.series(2.0), identities={"calm": identity_of(IDENTITY)}).nights
         assert tonight(History((*alike, *same))).notices != ()
 
-    def test_rows_become_nights_in_order(self):
-        rows = [("b", "2", "s", "m", 2.0), ("a", "1", "s", "m", 1.0), ("b", "2", "s", "k", 5.0)]
-        history = History.from_rows(rows)
-        assert [night.run_id for night in history.nights] == ["a", "b"]
-        assert history.series("s/m") == [("a", 1.0), ("b", 2.0)]
-        assert history.series("s/none") == []
-
     def test_a_night_remembers_what_later_nights_need(self):
         old, new = pinned({"a": -0.2, "b": 0.0}, sd=0.02)
         diff = judge(old, new, None)

@@ -52,7 +52,7 @@ class DirectCrew:
         return found
 
 
-def stand_still(packages=(), code_hash="c0de", also=(), named=False):
+def stand_still(packages=(), code_hash="c0de", also=(), named=False, libraries=()):
     """Return the identity of code that is not edited while tests run."""
     return CodeIdentity(
         code_hash=code_hash,
@@ -92,14 +92,14 @@ def clock_at(day=0):
     return ManualClock((START_S + day * DAY_S) * SECOND_NS)
 
 
-def night(home, suite=None, *, day=0, approve=None, accepted=(), **options):
+def night(home, suite=None, *, day=0, approve=None, accepted=(), uncompared=False, **options):
     """Run one night in a workspace."""
     decisions = {
         name: options.pop(name)
         for name in ("fail_on_regression", "fail_on_unsure", "set_anchor", "policy")
         if name in options
     }
-    approval = None if approve is None else Approval(approve, "tester", tuple(accepted))
+    approval = None if approve is None else Approval(approve, "tester", tuple(accepted), uncompared)
     return run_nightly(
         asked(suite, **options),
         NightlyOptions(approval=approval, **decisions),

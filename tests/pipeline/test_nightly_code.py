@@ -119,7 +119,7 @@ class TestLedger:
         assert "does not give the baseline's figures" in outcome.messages[0]
 
     def test_what_was_loaded_and_not_hashed_widens_the_hash(self, tmp_path, monkeypatch, modules):
-        def identity(packages, also=()):
+        def identity(packages, also=(), libraries=()):
             names = sorted({*packages, tiny_scenarios.__name__})
             return stand_still(packages=names, code_hash="-".join(names), named=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 import shlex
@@ -19,7 +18,6 @@ from agent_gym.reporting.nightly import (
     NightlyResult,
     diff_document,
     document_text,
-    findings_csv,
     html_page,
     junit_xml,
     markdown_summary,
@@ -229,15 +227,10 @@ def test_the_terminal_sees_no_escapes_and_no_markup(payload):
 
 
 @pytest.mark.parametrize("payload", odd.PAYLOADS)
-def test_json_and_csv_hold_no_control_signs_and_no_formulas(payload):
+def test_json_holds_no_control_signs(payload):
     night = hostile(payload)
     for document in (diff_document(night), report_document(night.run)):
         assert not CONTROL.search(document_text(document))
-    rows = list(csv.reader(io.StringIO(findings_csv(night))))
-    assert len(rows) == 13
-    for row in rows[1:]:
-        for text in (row[0], row[1], row[5], row[18]):
-            assert not text.startswith(("=", "+", "-", "@", "|"))
 
 
 @ANY

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from agent_gym.apps.cli.config_options import parse_pairs, with_options
+from agent_gym.apps.cli.model_words import is_model, model_door
 from agent_gym.apps.cli.output import emit
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, Ref, configure, entry, names, unknown
@@ -61,7 +62,13 @@ class AuditJob(Config):
 @with_options("job", AuditJob, "What is looked at")
 def audit_agent(
     job: AuditJob,
-    agent: Annotated[str, typer.Argument(help="Name of the agent, such as rules/sma-cross.")],
+    agent: Annotated[
+        str,
+        typer.Argument(
+            metavar="AGENT|MODEL",
+            help="Name of the agent, such as rules/sma-cross, or the folder of a trained model.",
+        ),
+    ],
     config: Annotated[
         Path | None, typer.Option(help="YAML or JSON file with the options of the agent.")
     ] = None,
@@ -75,14 +82,28 @@ def audit_agent(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Look for what is silently broken in an agent; the exit code is 1 if there is an error."""
-    ref = chosen(agent, config, parse_pairs(option or (), "--set"))
-    checks = wanted(check or ())
-    subject = Subject.named(ref, open_bars(job), seed=job.seed, lessons=job.lessons)
-    report = audit(subject, checks)
+    pairs, checks = parse_pairs(option or (), "--set"), wanted(check or ())
+    if is_model(agent):
+        refuse_settings(config, pairs)
+        report, ref = model_door("audit_model").audit_trained(agent, checks, job, open_bars)
+    else:
+        ref = chosen(agent, config, pairs)
+        subject = Subject.named(ref, open_bars(job), seed=job.seed, lessons=job.lessons)
+        report = audit(subject, checks)
     payload = report.as_dict() | {"agent": ref.model_dump(mode="json")}
     emit(payload, as_json=as_json, view=view_of(report))
     if report.failed:
         raise typer.Exit(EXIT_FOUND)
+
+
+def refuse_settings(file: Path | None, pairs: dict[str, Any]) -> None:
+    """Raise ConfigError for settings of an agent that is a trained model."""
+    if file is not None or pairs:
+        raise ConfigError(
+            "a trained model has no settings to change",
+            found="--config" if file is not None else "--set",
+            remedy="Leave it out; its settings were those of its training",
+        )
 
 
 def chosen(agent: str, file: Path | None, pairs: dict[str, Any]) -> Ref:
@@ -166,14 +187,9 @@ def open_bars(job: AuditJob) -> Bars:
 
 def view_of(report: AuditReport) -> RenderableType:
     """Return the report in words: the worst first, then what is fine, then what was not seen."""
-    market = report.market
-    symbol = market["instrument"]["symbol"]
     parts: list[RenderableType] = [
         Text(f"Audit of {report.subject}", style="bold"),
-        Text(
-            f"{market['rows']:,} bars of {market['period']}, {symbol}, from {market['source']} "
-            f"{market['origin']}; seed {report.seed}"
-        ),
+        Text(_place(report)),
         Text(report.summary, style="bold red" if report.failed else "bold"),
     ]
     for severity, head in HEADS.items():
@@ -186,6 +202,17 @@ def view_of(report: AuditReport) -> RenderableType:
         if lines:
             parts += [Text(), Text(head, style=STYLES.get(severity, "dim")), *lines]
     return Group(*parts)
+
+
+def _place(report: AuditReport) -> str:
+    market = report.market
+    if "env" in market:
+        return f"{market['env']}, model {market['model']}; seed {report.seed}"
+    symbol = market["instrument"]["symbol"]
+    return (
+        f"{market['rows']:,} bars of {market['period']}, {symbol}, from {market['source']} "
+        f"{market['origin']}; seed {report.seed}"
+    )
 
 
 def _lines(check: str, found: Finding) -> RenderableType:

@@ -24,12 +24,14 @@ from agent_gym.apps.cli.backtest import (
 from agent_gym.apps.cli.config_options import parse_pairs, with_options, words_of
 from agent_gym.apps.cli.evaluate_options import (
     KNOWN_COST_BP,
+    OF_MODELS,
     TRAIN,
     TRIALS,
     EvaluateJob,
     Outputs,
 )
 from agent_gym.apps.cli.evaluate_view import evaluation_view
+from agent_gym.apps.cli.model_words import is_model, model_door
 from agent_gym.apps.cli.output import EXIT_RUN, emit, notes
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.workspace import check_target, source_commit
@@ -90,15 +92,26 @@ def evaluate(
     agents: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="AGENT...",
-            help="Agents: a name, a pattern such as 'rules/*', or NAME:fast=10,slow=50; several "
-            "numbers (fast=10/20) make a grid that training chooses from.",
+            metavar="AGENT...|MODEL",
+            help="Folder of a trained model; or agents: a name, a pattern such as 'rules/*', or "
+            "NAME:fast=10,slow=50; several numbers (fast=10/20) make a grid that training chooses "
+            "from.",
             show_default=False,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Test agents beside baselines, register every trial, and say what the evidence is worth."""
+    """Test agents beside baselines, register every trial, and say what the evidence is worth.
+
+    A trained MODEL plays fresh greedy episodes of its own environment; with --market or --data it
+    trades under a protocol, as any agent.
+    """
+    if any(map(is_model, agents or ())):
+        others = [*words_of(config, FLAGS), *words_of(outputs), *request_words(request)]
+        door = model_door("evaluate_model")
+        agents = door.evaluate_models(agents, job, others, as_json=as_json)
+        if not agents:
+            return
     words = [*words_of(job), *words_of(config, FLAGS)]
     asked = Asked(
         chosen(agents),
@@ -110,13 +123,7 @@ def evaluate(
     protocols = {"walk-forward": forward, "combinatorial": combinatorial, "seeds": seeded}
     run = protocols[asked.protocol_name()]
     registry = TrialRegistry(outputs.registry or home() / TRIALS)
-    for path in outputs.report:
-        format_of(path)
-    for path in (registry.path, *outputs.report):
-        check_target(path)
-    for path in outputs.report:
-        if os.path.realpath(path) == os.path.realpath(registry.path):
-            raise ConfigError("the report must not be written over the registry", where=str(path))
+    check_places(registry, outputs)
     for warning in registry.check():
         notes.print(f"Warning: {warning}", markup=False, highlight=False, soft_wrap=True)
     with progress("test") as done:
@@ -136,6 +143,17 @@ def evaluate(
     emit(found.as_dict() | written, as_json=as_json, view=view)
     if outputs.gate and not found.passed:
         raise typer.Exit(EXIT_RUN)
+
+
+def check_places(registry: TrialRegistry, outputs: Outputs) -> None:
+    """Raise ConfigError unless everything can be written where it is asked for."""
+    for path in outputs.report:
+        format_of(path)
+    for path in (registry.path, *outputs.report):
+        check_target(path)
+    for path in outputs.report:
+        if os.path.realpath(path) == os.path.realpath(registry.path):
+            raise ConfigError("the report must not be written over the registry", where=str(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +188,7 @@ class Asked:
                 found="--report with --protocol combinatorial",
                 remedy="Leave out --report and use --json, or choose walk-forward",
             )
-        wrong = IDLE[name]
+        wrong = (*IDLE[name], *OF_MODELS)
         said = words_of(self.job.model_copy(update=_defaults(wrong)))
         idle = [word for word in words_of(self.job) if word not in said]
         if idle:

@@ -13,6 +13,9 @@ from agent_gym.evaluation.tearsheet import FORMATS
 TRIALS = "trials.jsonl"
 KNOWN_COST_BP = 5.0
 TRAIN = "180d"
+EPISODES, THRESHOLD = 100, 200.0
+OF_MODELS = ("episodes", "threshold", "csv")
+"""Options that say something only about the episodes of a trained model."""
 
 
 class EvaluateJob(Config):
@@ -62,6 +65,21 @@ class EvaluateJob(Config):
     )
     draws: int = Field(
         default=500, ge=1, le=100_000, description="random positions with the same turnover"
+    )
+
+    episodes: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description=f"fresh greedy episodes of a trained MODEL (default {EPISODES})",
+    )
+    threshold: float | None = Field(
+        default=None,
+        description=f"share of a MODEL's episodes at or above it (default {THRESHOLD:g})",
+    )
+    csv: Path | None = Field(
+        default=None,
+        description="file of all episodes of a MODEL (default in results/metrics)",
     )
 
 

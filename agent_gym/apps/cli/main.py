@@ -17,31 +17,37 @@ import typer
 from agent_gym import __version__
 from agent_gym.apps.cli.output import EXIT_OK, EXIT_STOPPED, EXIT_USAGE, report
 from agent_gym.apps.cli.usage import refuse_empty, usage_error
-from agent_gym.core.errors import AgentGymError, StoreError
+from agent_gym.core.errors import AgentGymError, ConfigError, StoreError
 
 COMMANDS = {
     "agents": "The agents that can be named, and their parameters.",
     "audit": "Look for what is silently broken in an agent.",
     "backtest": "Run an agent over a market and report it beside baselines.",
+    "cleanup": "What could go from the folder of results, and how much.",
     "compare": "Two recorded runs, metric by metric.",
     "data": "Fetch, import, check and describe market data.",
     "demo": "A backtest from data to report, end to end.",
     "desk": "The Core Agent: its log, its model, one signal through it.",
     "doctor": "What this machine has, and what is missing.",
     "evaluate": "Judge agents by a protocol, with intervals and a verdict.",
+    "experiment": "Trainings that differ in one thing, compared over several seeds.",
+    "export": "A trained model as a script that makes it again, as ONNX or as a zip.",
     "gate": "How sure the regression gate is: false alarms and power.",
     "market": "Generate synthetic markets and measure how real they look.",
     "nightly": "Play the suite, compare with the baseline, report.",
     "oracle": "What a market with a known law lets anyone earn, after costs.",
     "replay": "Play one seed of a recorded run again.",
+    "results": "Tables, pages and videos from stored training runs.",
     "run": "Play a suite of scenarios and report it.",
+    "train": "Train an agent with Stable-Baselines3, several seeds at once.",
     "trials": "The trials that have been registered.",
+    "watch": "One episode of a trained model as a video.",
 }
 
 
 _STOPPED = AgentGymError(
     "stopped before the end",
-    found="Ctrl-C",
+    found="Ctrl-C, or a request to end (SIGTERM)",
     remedy="Run it again; no file was left half-written",
 )
 
@@ -83,6 +89,8 @@ def run(words: Sequence[str], *, as_json: bool) -> int:
         return EXIT_USAGE if problem is None else report(problem, as_json=as_json)
     except AgentGymError as error:
         return report(error, as_json=as_json)
+    except ModuleNotFoundError as error:
+        return report(_not_installed(error), as_json=as_json)
     except MemoryError as error:
         return report(_too_large(error), as_json=as_json)
     except OSError as error:
@@ -109,6 +117,15 @@ def _cleanly_ended() -> Iterator[None]:
 
 def _end(number: int, _frame: object) -> None:
     sys.exit(128 + number)
+
+
+def _not_installed(error: ModuleNotFoundError) -> ConfigError:
+    return ConfigError(
+        "this command needs a library that is not installed",
+        found=error.name,
+        remedy="Training needs `pip install 'agent-gym[rl]'`; `agent-gym doctor` tells what is "
+        "missing",
+    )
 
 
 def _too_large(error: MemoryError) -> AgentGymError:

@@ -52,6 +52,10 @@ class NightOptions(Config):
     reason: str | None = Field(
         default=None, description="why the baseline changes, or a metric goes into quarantine"
     )
+    uncompared: bool = Field(
+        default=False,
+        description="let in a run that could not be compared with the baseline before it",
+    )
     set_anchor: bool = Field(default=False, description="make the baseline the release anchor, too")
     fail_on_regression: bool = Field(
         default=False,
@@ -153,10 +157,15 @@ def approval_of(
     """Return who approves what, or say at once why it cannot be."""
     reason = night.reason
     if not night.update_baseline:
-        if reason is not None or accepted:
+        given = {
+            "--reason": reason is not None,
+            "--accept-regression": bool(accepted),
+            "--uncompared": night.uncompared,
+        }
+        if any(given.values()):
             raise ConfigError(
                 "these options go with --update-baseline only",
-                found="--reason" if reason is not None else "--accept-regression",
+                found=next(name for name, there in given.items() if there),
             )
         return None
     if reason is None or not reason.strip():
@@ -169,7 +178,7 @@ def approval_of(
         raise ConfigError("a run with a planted fault can never become a baseline", where="--plant")
     for name in accepted:
         _check_metric(name, options.suite)
-    return Approval(reason.strip(), user(), accepted)
+    return Approval(reason.strip(), user(), accepted, night.uncompared)
 
 
 def _check_metric(name: str, suite: Suite, option: str = "--accept-regression") -> None:

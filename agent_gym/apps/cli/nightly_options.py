@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from agent_gym.apps.cli.config_options import parse_pairs, words_of
 from agent_gym.apps.cli.output import notes
-from agent_gym.core.errors import AgentGymError, ConfigError
+from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, Ref
 from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import Suite, default_suite, load_suite
@@ -105,10 +105,10 @@ _DEFAULT = {name: PlayOptions.model_fields[name].default for name in HOW}
 
 
 def _loaded(path: Path) -> Suite:
-    """Return the suite of a file; one that selects nothing is a failed run, never a green one."""
+    """Return the suite of a file; one that selects nothing is refused, never a green run."""
     said = read_plain(path)
     if said == [] or (isinstance(said, dict) and said.get("scenarios") == []):
-        raise AgentGymError(
+        raise ConfigError(
             "no scenario is selected",
             where=str(path),
             found="an empty list",
@@ -156,6 +156,10 @@ class _Live(Watch):
     @override
     def advance(self, scenario: str, n: int = 1, error: str | None = None) -> None:
         self._progress.advance(scenario, n, error)
+
+    @override
+    def tell(self, text: str) -> None:
+        self._progress.note(text)
 
 
 @contextmanager

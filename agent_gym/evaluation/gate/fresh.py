@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from typing_extensions import override
 
@@ -13,6 +14,8 @@ from agent_gym.evaluation.gate.rows import Row, Unreadable, read_row, table_of
 from agent_gym.evaluation.gate.samples import Rerun, ScenarioSamples, SuiteSamples
 from agent_gym.evaluation.gate.stages import Fresh
 
+Told: TypeAlias = Callable[[Mapping[str, int]], None]
+
 
 class FreshSeeds(Fresh):
     """Plays flagged cases again, scenario by scenario.
@@ -21,7 +24,14 @@ class FreshSeeds(Fresh):
     gives the same seeds for a longer list again loses nothing.
     """
 
-    def __init__(self, cases: Sequence[Case], candidate: SuiteSamples, rerun: Rerun) -> None:
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        candidate: SuiteSamples,
+        rerun: Rerun,
+        told: Told | None = None,
+    ) -> None:
+        self._told = told
         self._cases = cases
         self._known = by_name(candidate)
         self._rerun = rerun
@@ -40,6 +50,8 @@ class FreshSeeds(Fresh):
         for row, n in zip(rows.tolist(), n_seeds.tolist(), strict=True):
             name = self._cases[row].scenario
             wanted[name] = max(wanted.get(name, 0), n)
+        if self._told is not None and not again:
+            self._told(wanted)
         sides: dict[str, tuple[ScenarioSamples, ScenarioSamples, list[int]] | str] = {}
         totals = {name: n + self._asked.get(name, 0) for name, n in wanted.items()}
         for total in sorted(set(totals.values())):

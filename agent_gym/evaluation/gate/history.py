@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 
 import numpy as np
@@ -34,19 +34,6 @@ class History(Struct, frozen=True):
     """Nights in the order in which they were run."""
 
     nights: tuple[Night, ...] = ()
-
-    @classmethod
-    def from_rows(cls, rows: Iterable[tuple[str, str, str, str, float]]) -> History:
-        """Return a history of (run_id, created_at, scenario, metric, value) rows."""
-        found: dict[tuple[str, str], dict[str, float]] = {}
-        for run_id, created_at, scenario, metric, value in rows:
-            found.setdefault((created_at, run_id), {})[f"{scenario}/{metric}"] = value
-        return cls(
-            tuple(
-                Night(run_id=run_id, created_at=created_at, values=values)
-                for (created_at, run_id), values in sorted(found.items())
-            )
-        )
 
     def series(self, name: str, identity: str | None = None) -> list[tuple[str, float]]:
         """Return run and value of the latest unbroken stretch in which a metric meant the same.

@@ -11,7 +11,7 @@ from agent_gym.evaluation.gate.anchor import anchor_drift
 from agent_gym.evaluation.gate.cases import Case, gather
 from agent_gym.evaluation.gate.diff import Diff, Notice
 from agent_gym.evaluation.gate.findings import finding_of
-from agent_gym.evaluation.gate.fresh import FreshSeeds
+from agent_gym.evaluation.gate.fresh import FreshSeeds, Told
 from agent_gym.evaluation.gate.history import History
 from agent_gym.evaluation.gate.notices import history_notices, quarantine_notices
 from agent_gym.evaluation.gate.policy import GatePolicy
@@ -33,6 +33,7 @@ def judge(  # noqa: PLR0913 - two sides, how to play them again, and what is kno
     history: History | None = None,
     quarantine: Quarantine | None = None,
     anchor: SuiteSamples | None = None,
+    told: Told | None = None,
 ) -> Diff:
     """Compare a candidate with its baseline.
 
@@ -45,6 +46,7 @@ def judge(  # noqa: PLR0913 - two sides, how to play them again, and what is kno
         history: Past nights, for change points and for what noise is usual.
         quarantine: Metrics that do not gate for now.
         anchor: A frozen release, against slow drift.
+        told: Hears how many fresh seeds of each scenario are wanted, before they are played.
 
     Returns:
         The same for the same input, whatever the order of scenarios, metrics and samples.
@@ -54,7 +56,7 @@ def judge(  # noqa: PLR0913 - two sides, how to play them again, and what is kno
     held = {} if quarantine is None else _held(cases, quarantine)
     rows = [case for case in cases if case.row is not None]
     tested = np.array([case.word is None and case.id not in held for case in rows], dtype=np.bool_)
-    fresh = None if rerun is None else FreshSeeds(rows, candidate, rerun)
+    fresh = None if rerun is None else FreshSeeds(rows, candidate, rerun, told)
     read = [case.row for case in rows if case.row is not None]
     ruling = decide(
         table_of(read), bounds_of(read), fresh, policy, tested, _usual_noise(rows, past, policy)

@@ -176,6 +176,15 @@ def load_suite(path: Path) -> Suite:
         _entry(each, f"{path.name}, scenario {i}", path.resolve().parent)
         for i, each in enumerate(value["scenarios"], start=1)
     ]
+    names = [entry.name for entry in entries]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(
+            "two scenarios of a suite have the same name",
+            where=path.name,
+            found=", ".join(twice),
+            remedy="Give each scenario a name of its own",
+        )
     suite = configure(Suite, {**value, "scenarios": entries}, where=path.name)
     for scenario in suite.scenarios:
         scenario.metrics()
@@ -243,6 +252,13 @@ def _entry(value: Any, where: str, folder: Path) -> ScenarioConfig:
     if not isinstance(value, dict):
         raise ConfigError(
             "a scenario is not a mapping", where=where, found=repr(value)[:80], expected="a mapping"
+        )
+    if "seeds" in value:  # nearest in letters is 'seed', which is something else
+        raise ConfigError(
+            "parameter 'seeds': a scenario has no such field",
+            where=where,
+            found=repr(value["seeds"])[:80],
+            remedy="Did you mean 'n_seeds' (how many)? 'seed' chooses which ones",
         )
     config = configure(ScenarioConfig, value, where=where)
     if config.source is None:

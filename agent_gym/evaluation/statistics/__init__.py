@@ -16,6 +16,7 @@ from agent_gym.evaluation.statistics.intervals import (
 )
 from agent_gym.evaluation.statistics.overfitting import Overfitting, effective_trials, pbo
 from agent_gym.evaluation.statistics.pairs import Alternative, holm, sign_flip
+from agent_gym.evaluation.statistics.profiles import Profile, performance_profile
 from agent_gym.evaluation.statistics.resampling import block_length
 from agent_gym.evaluation.statistics.samples import Interval
 from agent_gym.evaluation.statistics.scores import (
@@ -25,6 +26,13 @@ from agent_gym.evaluation.statistics.scores import (
     probability_of_improvement_interval,
 )
 from agent_gym.evaluation.statistics.superiority import Spa, spa
+from agent_gym.evaluation.statistics.survival import (
+    LogRank,
+    MedianTime,
+    Survival,
+    kaplan_meier,
+    log_rank,
+)
 from agent_gym.evaluation.statistics.track_record import (
     Moments,
     dsr,
@@ -39,9 +47,13 @@ from agent_gym.evaluation.statistics.track_record import (
 __all__ = [
     "Alternative",
     "Interval",
+    "LogRank",
+    "MedianTime",
     "Moments",
     "Overfitting",
+    "Profile",
     "Spa",
+    "Survival",
     "block_length",
     "bootstrap_interval",
     "dsr",
@@ -50,13 +62,16 @@ __all__ = [
     "holm",
     "iqm",
     "iqm_interval",
+    "kaplan_meier",
     "lo_factor",
     "lo_factor_of",
+    "log_rank",
     "mean_interval",
     "min_track_record",
     "moments",
     "paired_interval",
     "pbo",
+    "performance_profile",
     "probability_of_improvement",
     "probability_of_improvement_interval",
     "psr",

@@ -10,7 +10,6 @@ from agent_gym.pipeline.nightly.baseline import (
     Approval,
     Baseline,
     NoBaseline,
-    baseline_history,
     load_baseline,
 )
 from agent_gym.pipeline.nightly.compare import compare_runs, comparison_code
@@ -34,7 +33,6 @@ __all__ = [
     "RunOptions",
     "SingleRun",
     "Workspace",
-    "baseline_history",
     "compare_runs",
     "comparison_code",
     "load_baseline",

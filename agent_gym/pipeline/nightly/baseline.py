@@ -32,7 +32,8 @@ from agent_gym.pipeline.nightly.samples import read_samples, samples_document
 from agent_gym.pipeline.nightly.setup import Setup, read_setup, setup_document
 from agent_gym.pipeline.nightly.workspace import Workspace, checked_id
 from agent_gym.reporting.nightly.documents import baseline_document, report_document
-from agent_gym.reporting.nightly.run import BaselineRecord, NightlyRun
+from agent_gym.reporting.nightly.run import BaselineRecord, NightlyResult
+from agent_gym.reporting.nightly.verdict import NOTHING_YET
 
 POINTER_SCHEMA, CONTENTS_SCHEMA = "agent_gym.pointer/1", "agent_gym.contents/1"
 MANIFEST, CONTENTS, CODE = "manifest.json", "contents.json", "code"
@@ -67,11 +68,16 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who approves a run as the baseline, and why."""
+    """Who approves a run as the baseline, and why.
+
+    ``accepted`` names regressions that are let in, ``uncompared`` lets in a run that could not be
+    compared with the baseline before it.
+    """
 
     reason: str
     who: str
     accepted: tuple[str, ...] = ()
+    uncompared: bool = False
 
 
 def read_pointer(workspace: Workspace, pointer: Pointer) -> dict[str, str] | None:
@@ -100,7 +106,7 @@ def load_baseline(workspace: Workspace, pointer: Pointer = "current") -> Baselin
     said = read_pointer(workspace, pointer)
     if said is None:
         raise NoBaseline(
-            "there is no baseline yet" if pointer == "current" else "there is no anchor yet",
+            NOTHING_YET if pointer == "current" else "there is no anchor yet",
             where=str(workspace.baselines / f"{pointer}.json"),
             remedy=_FIRST,
         )
@@ -151,12 +157,14 @@ def _check_files(folder: Path, expected: Mapping[str, str]) -> None:
 
 def write_baseline(
     workspace: Workspace,
-    run: NightlyRun,
+    result: NightlyResult,
     setup: Setup,
     approval: Approval,
     created_at: str,
 ) -> Baseline:
     """Write a run and the code that made it as a baseline; no pointer is moved yet."""
+    run = result.run
+    uncompared = result.diff is None and result.baseline is not None
     previous = read_pointer(workspace, "current")
     with unfinished_folder(workspace.baselines / "new") as folder:
         write_json(folder / "report.json", report_document(run))
@@ -176,6 +184,7 @@ def write_baseline(
             code=run.code,
             accepted=tuple(sorted(approval.accepted)),
             previous=None if previous is None else previous["id"],
+            uncompared=result.problem if uncompared else None,
         )
         write_text(folder / CONTENTS, contents)
         write_json(folder / MANIFEST, baseline_document(record))
@@ -192,20 +201,6 @@ def point(workspace: Workspace, pointer: Pointer, baseline: Baseline) -> None:
         "manifest_hash": hash_of(manifest),
     }
     write_json(workspace.baselines / f"{pointer}.json", said)
-
-
-def baseline_history(workspace: Workspace) -> list[BaselineRecord]:
-    """Return the current baseline and those before it, newest first, as far as they are there."""
-    said = read_pointer(workspace, "current")
-    found: list[BaselineRecord] = []
-    following = None if said is None else said["id"]
-    while following is not None and following not in [record.id for record in found]:
-        if not (workspace.baseline_folder(following) / MANIFEST).is_file():
-            break
-        record = open_baseline(workspace, following).record
-        found.append(record)
-        following = record.previous
-    return found
 
 
 def _stamp(created_at: str) -> str:

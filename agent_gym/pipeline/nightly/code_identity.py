@@ -1,34 +1,29 @@
 """Which code makes the figures: a hash of every source that can change them.
 
 It covers the package itself, the packages that the agent, the desk and the scenarios under test
-come from, what those import of the user's, files that are named besides (prompts, models), the
-libraries that decide the bits of a figure, Python and the kind of machine.
+come from, what those import of the user's, files that are named besides (prompts, models), what is
+installed of the libraries that any of it needs, Python and the kind of machine.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
-from hashlib import blake2b
-from importlib.machinery import ModuleSpec
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 
 from msgspec import Struct
 
-from agent_gym.core.errors import ConfigError
 from agent_gym.core.manifest import fingerprint, installed_versions
 from agent_gym.core.registry import Kind, entry
 from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import Suite
 from agent_gym.pipeline.nightly.git_state import GitState, git_state
-from agent_gym.pipeline.nightly.imported import OWN, imported_packages
+from agent_gym.pipeline.nightly.imported import OWN, imported_libraries, imported_packages
+from agent_gym.pipeline.nightly.libraries import library_hashes, own_libraries, required
+from agent_gym.pipeline.nightly.sources import files_hash, places, sources_hash
 
 MORE_LIBRARIES = ("msgspec", "pydantic", "scipy", "scikit-learn", "river", "ta-lib")
-LARGEST_BYTES = 200 * 2**20
-_CACHES = {"__pycache__", "node_modules"}
-_CACHED = {".pyc", ".pyo", ".nbi", ".nbc"}
 
 
 class CodeIdentity(Struct, frozen=True):
@@ -40,27 +35,41 @@ class CodeIdentity(Struct, frozen=True):
     packages: dict[str, str]
     versions: dict[str, str]
     also: dict[str, str] = {}
+    libraries: dict[str, str] = {}
 
 
-def code_identity(packages: Sequence[str], also: Sequence[Path] = ()) -> CodeIdentity:
-    """Return what is there now of the named top-level packages, and of other files and folders."""
+def code_identity(
+    packages: Sequence[str], also: Sequence[Path] = (), libraries: Sequence[str] = ()
+) -> CodeIdentity:
+    """Return what is there now of the named top-level packages, and of other files and folders.
+
+    Args:
+        packages: Packages of the user's.
+        also: Files and folders beside them.
+        libraries: Distributions beside those that the packages import from, and what those need.
+    """
     sources = {name: sources_hash(name) for name in sorted({OWN, *packages})}
     versions = library_versions()
     more = also_hashes(also)
-    states = {name: git_state(place(name)) for name in sources}
+    installed = library_hashes(
+        {*own_libraries(), *required(imported_libraries(sources)), *libraries}
+    )
+    states = [(name, git_state(at)) for name in sources for at in places(name)]
+    said = {"also": more, "libraries": installed, "sources": sources, "versions": versions}
     return CodeIdentity(
-        code_hash=fingerprint({"also": more, "sources": sources, "versions": versions}),
+        code_hash=fingerprint(said),
         commit=_commit(states),
-        dirty=any(state.dirty for state in states.values()),
+        dirty=any(state.dirty for _, state in states),
         packages=sources,
         versions=versions,
         also=more,
+        libraries=installed,
     )
 
 
 def also_hashes(also: Sequence[Path]) -> dict[str, str]:
     """Return the hashes of files and folders outside of any package, by their whole paths."""
-    return {str(path): _files_hash(path) for path in sorted({each.absolute() for each in also})}
+    return {str(path): files_hash(path) for path in sorted({each.absolute() for each in also})}
 
 
 def packages_of(suite: Suite, subject: Subject, imports: Sequence[str]) -> tuple[str, ...]:
@@ -86,70 +95,12 @@ def library_versions() -> dict[str, str]:
     return found
 
 
-def place(package: str) -> Path:
-    """Return the folder of a package, or the file of a module that is no package."""
-    try:
-        spec: ModuleSpec | None = find_spec(package)
-    except (ImportError, ValueError):
-        spec = None
-    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-    if folders:
-        return Path(folders[0])
-    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
-        raise ConfigError(
-            "the sources of this package cannot be found",
-            found=package,
-            remedy="Put the agent, desk or scenario into a module that can be imported",
-        )
-    return Path(spec.origin)
-
-
-def source_files(package: str) -> Iterator[tuple[str, Path]]:
-    """Yield every file of a package, caches left out, with its path below the package's parent."""
-    yield from _files(place(package))
-
-
-def sources_hash(package: str) -> str:
-    """Return the hash of all files of a package and their names."""
-    return _files_hash(place(package))
-
-
-def _files(top: Path) -> Iterator[tuple[str, Path]]:
-    if top.is_file():
-        yield top.name, top
-        return
-    for path in sorted(top.rglob("*")):
-        below = path.relative_to(top)
-        hidden = any(part.startswith(".") or part in _CACHES for part in below.parts)
-        if path.is_file() and not hidden and path.suffix not in _CACHED:
-            yield (Path(top.name) / below).as_posix(), path
-
-
-def _files_hash(top: Path) -> str:
-    if not top.exists():
-        raise ConfigError("there is no such file or folder", where="--also", found=str(top))
-    digest, size = blake2b(digest_size=16), 0
-    for name, path in _files(top):
-        size += path.stat().st_size
-        if size > LARGEST_BYTES:
-            raise ConfigError(
-                "this is too large to be read every night",
-                where=str(top),
-                found=f"more than {LARGEST_BYTES:,} bytes",
-                remedy="Keep data outside of the package, and name what decides figures alone",
-            )
-        content = path.read_bytes()
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
-
-
-def _commit(states: dict[str, GitState]) -> str | None:
+def _commit(states: Sequence[tuple[str, GitState]]) -> str | None:
     """Return the commit of our own sources, and those of other repositories behind it."""
-    own = states[OWN].commit
-    others = sorted(
+    own = next(state.commit for name, state in states if name == OWN)
+    others = {
         f"{name}:{state.commit}"
-        for name, state in states.items()
+        for name, state in states
         if state.commit is not None and state.commit != own
-    )
-    return " ".join([*([own] if own else []), *others]) or None
+    }
+    return " ".join([*([own] if own else []), *sorted(others)]) or None

@@ -35,7 +35,7 @@ def exit_code(
     if troubles(result.run):
         return FAILED
     if refused:  # what was asked for could not be done
-        return REGRESSED if word == "regressed" else FAILED
+        return {"regressed": REGRESSED, "incomparable": INCOMPARABLE}.get(word, FAILED)
     if approval is not None:
         return INCOMPARABLE if anchor_problem else OK
     if word == "error":
@@ -44,7 +44,7 @@ def exit_code(
         return INCOMPARABLE
     if word == "regressed" and (fail_on_regression or fail_on_unsure):
         return REGRESSED
-    if fail_on_regression and counts(result)["nondeterministic"]:
+    if fail_on_regression and (counts(result)["nondeterministic"] or result.contradicted):
         return FAILED  # nothing that such a metric says can be trusted
     if fail_on_unsure and light(result) == "unsure":
         return REGRESSED
@@ -70,6 +70,11 @@ def refusal(result: NightlyResult, approval: Approval | None) -> str | None:
     ]
     if unsteady:
         return f"a run that cannot be repeated cannot become a baseline: {unsteady[0]}"
+    if result.diff is None and result.baseline is not None and not approval.uncompared:
+        return (
+            "a run that could not be compared with the baseline before it is approved only with "
+            "--uncompared, which the new baseline remembers"
+        )
     untrusted = result.diff.of("error", "nondeterministic") if result.diff else ()
     if untrusted:
         first = untrusted[0]

@@ -16,17 +16,18 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
 from agent_gym.core.errors import DataError, StoreError
 from agent_gym.core.files import to_json
-from agent_gym.pipeline.nightly.code_identity import source_files
 from agent_gym.pipeline.nightly.crew import FROZEN_WORDS, Heard, Row, Task
 from agent_gym.pipeline.nightly.folders import file_hashes, unfinished_folder
+from agent_gym.pipeline.nightly.imported import OWN
 from agent_gym.pipeline.nightly.jobs import failed_row
+from agent_gym.pipeline.nightly.libraries import OURS, distributions_of
+from agent_gym.pipeline.nightly.sources import source_files
 from agent_gym.rollouts.play import Status
 
 ENDING_S = 10.0
@@ -51,11 +52,10 @@ def freeze(packages: Sequence[str], target: Path) -> None:
                 (folder / file).write_text(text, encoding="utf-8")
 
 
-@cache
 def _distributions(package: str) -> tuple[str, ...]:
-    named = packages_distributions().get(package, [])
-    if package == "agent_gym" and not named:  # an editable install names no packages
-        named = ["agent-gym"]
+    named = distributions_of(package)
+    if package == OWN and not named:  # an editable install may name no packages
+        named = (OURS,)
     found = []
     for name in named:
         try:

@@ -10,21 +10,23 @@ from __future__ import annotations
 import ast
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
-from importlib.util import find_spec
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from agent_gym.pipeline.nightly.libraries import distributions_of, is_installed
+from agent_gym.pipeline.nightly.sources import found_places, source_files
+
 OWN = "agent_gym"
-_INSTALLED = {"site-packages", "dist-packages"}
-_STARTED = {"__main__", "__mp_main__"}  # the program, not what it plays
+# The program, and what an environment loads before it; neither is what it plays.
+_STARTED = {"__main__", "__mp_main__", "_virtualenv", "sitecustomize", "usercustomize"}
 _STANDARD = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
 
 
 def imported_packages(packages: Iterable[str]) -> tuple[str, ...]:
     """Return the packages and all top-level packages that they import, near and far.
 
-    The standard library and what is installed are left out: libraries count by their versions. Our
-    own package imports nothing else.
+    The standard library and libraries are left out. Our own package imports nothing else. What is
+    installed without being of any distribution (a folder put there by hand) is the user's.
     """
     found: set[str] = set()
     waiting = sorted(packages)
@@ -33,9 +35,19 @@ def imported_packages(packages: Iterable[str]) -> tuple[str, ...]:
         if name in found:
             continue
         found.add(name)
-        if name != OWN:
-            waiting.extend(each for each in _imported_by(name) if is_of_the_user(each))
+        waiting.extend(each for each in _imported_by(name) if is_of_the_user(each))
     return tuple(sorted(found))
+
+
+def imported_libraries(packages: Iterable[str]) -> set[str]:
+    """Return the distributions that the sources of packages import from; see libraries.py."""
+    names = {name for package in packages for name in _imported_by(package)}
+    return {
+        each
+        for name in names
+        if any(is_installed(path) for path in found_places(name))
+        for each in distributions_of(name)
+    }
 
 
 def loaded_packages() -> dict[str, str]:
@@ -48,36 +60,40 @@ def loaded_packages() -> dict[str, str]:
     return found
 
 
+def loaded_installed(before: Collection[str]) -> dict[str, str]:
+    """Return the installed modules that this process has loaded since, with a file of each."""
+    found: dict[str, str] = {}
+    for name, module in sorted(sys.modules.items()):
+        top, file = name.partition(".")[0], getattr(module, "__file__", None)
+        if top in before or top in _STARTED or not isinstance(file, str):
+            continue
+        if is_installed(Path(file)):
+            found.setdefault(top, file)
+    return found
+
+
 def is_of_the_user(package: str) -> bool:
-    """Say whether a package can be found and is neither Python's nor installed."""
-    top = _top(package)
-    return top is not None and _is_own(package, top)
+    """Say whether a package can be found and is neither Python's nor a library."""
+    found = found_places(package)
+    if not found or package in _STARTED:
+        return False
+    if all(is_installed(path) for path in found):
+        return package not in sys.stdlib_module_names and not distributions_of(package)
+    return any(_is_own(package, path) for path in found)
 
 
 def _is_own(name: str, path: Path) -> bool:
-    if name in sys.stdlib_module_names or _INSTALLED & set(path.parts):
+    if name in sys.stdlib_module_names or is_installed(path):
         return False
     return path.suffix != ".py" or not any(path.is_relative_to(each) for each in _STANDARD)
 
 
-def _top(package: str) -> Path | None:
-    try:
-        spec = find_spec(package)
-    except (ImportError, ValueError):
-        return None
-    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-    if folders:
-        return Path(folders[0])
-    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
-        return None
-    return Path(spec.origin)
-
-
 def _imported_by(package: str) -> Iterator[str]:
-    top = _top(package)
-    if top is None:
+    if package == OWN or not found_places(package):
         return
-    for path in [top] if top.is_file() else sorted(top.rglob("*.py")):
+    for _, path in source_files(package):
+        if path.suffix != ".py":
+            continue
         try:
             tree = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError):  # a template, or not for this Python: nothing loads it

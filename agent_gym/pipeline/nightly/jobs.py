@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing import parent_process
 from typing import Any
@@ -15,11 +16,12 @@ from agent_gym.core.errors import AgentError
 from agent_gym.core.registry import Ref
 from agent_gym.evaluation.scenarios.scenario import Episode, Subject
 from agent_gym.evaluation.scenarios.suite import ScenarioConfig, play_seed
-from agent_gym.pipeline.nightly.imported import loaded_packages
+from agent_gym.pipeline.nightly.imported import loaded_installed, loaded_packages
 from agent_gym.rollouts.jobs import Job
 from agent_gym.rollouts.play import Failure, Status, attempt
 
 LONGEST_ERROR = 500
+_BEFORE = frozenset(name.partition(".")[0] for name in sys.modules)  # loaded for nobody's sake
 
 
 class EpisodesJob(Job):
@@ -37,7 +39,7 @@ class EpisodesJob(Job):
         subject = Subject(desk=self.desk, agent=self.agent, plant=self.plant)
         rows = [episode_row(self.scenario, subject, seed) for seed in self.seeds]
         if parent_process() is not None:  # a worker has nothing loaded but what it plays
-            said = {"loaded": loaded_packages()}
+            said = {"loaded": loaded_packages() | loaded_installed(_BEFORE)}
             rows = [_not_the_user(row) | said for row in rows]
         failed = [row["status"] for row in rows if row["status"] != "ok"]
         return self._answer(failed[0] if failed else "ok", rows)

@@ -6,7 +6,7 @@ leaves the files of the night before as they were.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_gym.core.clock import Clock, SystemClock
@@ -20,24 +20,26 @@ from agent_gym.pipeline.nightly.baseline import (
     point,
     write_baseline,
 )
-from agent_gym.pipeline.nightly.crew import LocalCrew
+from agent_gym.pipeline.nightly.compare import contradicted, fewer_seeds
+from agent_gym.pipeline.nightly.crew import Crew, LocalCrew
 from agent_gym.pipeline.nightly.ending import politely_ended, undisturbed
 from agent_gym.pipeline.nightly.exits import exit_code, refusal
 from agent_gym.pipeline.nightly.folders import sweep
-from agent_gym.pipeline.nightly.imported import OWN
 from agent_gym.pipeline.nightly.ledger import Ledger
 from agent_gym.pipeline.nightly.lock import one_run
 from agent_gym.pipeline.nightly.options import NightlyOptions, RunOptions
 from agent_gym.pipeline.nightly.past import Memory, night_body, remembered_suite
-from agent_gym.pipeline.nightly.prepare import Prepared, nightly_run, prepare, widened
+from agent_gym.pipeline.nightly.prepare import Prepared, nightly_run, prepare, uncounted, widened
+from agent_gym.pipeline.nightly.proof import proof_of, prove
 from agent_gym.pipeline.nightly.publish import publish, texts
 from agent_gym.pipeline.nightly.quarantine import proposed, read_quarantine
-from agent_gym.pipeline.nightly.rerun import FreshRerun, frozen_crew, proof_of, prove
+from agent_gym.pipeline.nightly.rerun import FreshRerun, Pace, frozen_crew
 from agent_gym.pipeline.nightly.run import SILENCE, Played, Player, Watch, suite_samples
 from agent_gym.pipeline.nightly.setup import subject_of
 from agent_gym.pipeline.nightly.times import iso
 from agent_gym.pipeline.nightly.workspace import Workspace
 from agent_gym.reporting.nightly import NightlyResult
+from agent_gym.reporting.nightly.verdict import contradictions
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Compared:
     rerun: FreshRerun | None = None
     complete: bool = True
     problem: str = ""
-    notes: list[str] = field(default_factory=list)
+    contradicted: tuple[str, ...] = ()
 
 
 def run_nightly(
@@ -150,11 +152,7 @@ def play_known(prepared: Prepared, ledger: Ledger, watch: Watch) -> tuple[Prepar
     """
     player = prepared.player(ledger, watch)
     played = play_all(prepared, player)
-    new = {
-        name: file
-        for name, file in played.loaded.items()
-        if name not in (OWN, *prepared.setup.packages)
-    }
+    new = uncounted(prepared, played.loaded)
     if not new or not played.complete:
         return prepared, player, played
     wider = widened(prepared, new)
@@ -184,8 +182,15 @@ class _Night:
             return compared
         suite = prepared.options.suite
         candidate = suite_samples(suite, prepared.run_id, played, suite.scenarios)
+        compared.problem = fewer_seeds(baseline.samples, candidate)
+        if compared.problem:
+            return compared
+        if self._same_code:
+            compared.contradicted = contradicted(baseline.samples, candidate)
         if played.complete:
-            compared.rerun = self._rerun(baseline, player, candidate)
+            compared.rerun = self._rerun(baseline, player, played, candidate)
+            if compared.contradicted:
+                self._distrust(compared.rerun, baseline)
         try:
             compared.diff = self._judge(baseline, candidate, compared.rerun)
         except KeyboardInterrupt:
@@ -206,20 +211,19 @@ class _Night:
             history=self._memory().history,
             quarantine=read_quarantine(self.workspace, self.clock),
             anchor=self.references.anchor,
+            told=None if rerun is None else rerun.announce,
         )
 
-    def _rerun(self, baseline: Baseline, player: Player, candidate: SuiteSamples) -> FreshRerun:
+    def _rerun(
+        self, baseline: Baseline, player: Player, played: Played, candidate: SuiteSamples
+    ) -> FreshRerun:
         options = self.prepared.options
         subject = subject_of(baseline.setup.subject)
         same = baseline.setup.code_hash == self.prepared.code.code_hash
-        proof = proof_of(baseline, self.workspace.caches)
-        if self._same_code and contradicted(baseline.samples, candidate):
-            same = False  # the hash has missed something: what was proved need not hold any more
-            proof.unlink(missing_ok=True)
         crew = (
             LocalCrew(subject, options.workers, options.timeout_s, baseline.setup.imports)
             if same
-            else frozen_crew(baseline, self.workspace.caches, options.workers, options.timeout_s)
+            else self._frozen(baseline)
         )
         return FreshRerun(
             suite=options.suite,
@@ -227,8 +231,20 @@ class _Night:
             baseline=baseline,
             old=Player(self.ledger, crew, baseline.setup.code_hash, subject, player.watch),
             new=player,
-            proof=None if same else proof,
+            pinned=candidate,
+            proof=None if same else proof_of(baseline, self.workspace.caches),
+            pace=Pace.of(played, options.workers, twice=self.decisions.policy.repeat),
         )
+
+    def _distrust(self, rerun: FreshRerun, baseline: Baseline) -> None:
+        """Ask the frozen code: the hash has missed something, so what was proved need not hold."""
+        rerun.proof = proof_of(baseline, self.workspace.caches)
+        rerun.proof.unlink(missing_ok=True)
+        rerun.old = replace(rerun.old, crew=self._frozen(baseline))
+
+    def _frozen(self, baseline: Baseline) -> Crew:
+        options = self.prepared.options
+        return frozen_crew(baseline, self.workspace.caches, options.workers, options.timeout_s)
 
     def settle(self, played: Played, compared: Compared) -> NightlyOutcome:
         """Write everything, approve if asked, and remember the night."""
@@ -263,6 +279,7 @@ class _Night:
                 for text in (
                     why_not,
                     compared.problem if approved is None else "",
+                    *contradictions(result),
                     self.references.anchor_problem,
                     *self._proposed(compared.diff),
                 )
@@ -293,10 +310,15 @@ class _Night:
             fresh=None if rerun is None else rerun.sides(run.run_id),
             past=memory.past(self.decisions.policy),
             last_success_at=memory.last_success_at,
+            contradicted=tuple(sorted({*played.stale, *compared.contradicted})),
         )
 
     def _notes(self, compared: Compared) -> list[str]:
-        baseline, notes = self.references.baseline, list(compared.notes)
+        baseline, notes = self.references.baseline, []
+        if compared.contradicted:
+            notes.append(
+                f"the same code, but not the baseline's figures: {', '.join(compared.contradicted)}"
+            )
         if self.references.anchor_problem:
             notes.append(f"the anchor could not be read: {self.references.anchor_problem}")
         if baseline is not None and baseline.setup.versions != self.prepared.setup.versions:
@@ -334,27 +356,8 @@ class _Night:
     def _approve(self, result: NightlyResult, approval: Approval) -> Baseline:
         """Write the baseline, see that its frozen code plays as it did, and move the pointer."""
         baseline = write_baseline(
-            self.workspace, result.run, self.prepared.setup, approval, iso(self.clock.now_ns())
+            self.workspace, result, self.prepared.setup, approval, iso(self.clock.now_ns())
         )
-        options, caches = self.prepared.options, self.workspace.caches
-        crew = frozen_crew(baseline, caches, options.workers, options.timeout_s)
-        prove(baseline, crew, proof_of(baseline, caches))
+        prove(baseline, self._frozen(baseline), proof_of(baseline, self.workspace.caches))
         point(self.workspace, "current", baseline)
         return baseline
-
-
-def contradicted(base: SuiteSamples, cand: SuiteSamples) -> bool:
-    """Say whether a seed that can be repeated tonight went differently under the same question."""
-    known = {
-        each.name: {sample.seed: sample.trajectory_hash for sample in each.samples}
-        for each in base.scenarios
-    }
-    identities = {each.name: each.identity for each in base.scenarios}
-    for scenario in cand.scenarios:
-        now = {each.seed: each.trajectory_hash for each in scenario.samples if each.status == "ok"}
-        steady = all(now.get(seed) == again for seed, again in scenario.repeated.items())
-        if steady and identities.get(scenario.name) == scenario.identity:
-            then = known[scenario.name]
-            if any(then.get(seed, digest) != digest for seed, digest in now.items()):
-                return True
-    return False

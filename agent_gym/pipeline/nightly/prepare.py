@@ -25,8 +25,9 @@ from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import Suite, fixed_seeds
 from agent_gym.pipeline.nightly.code_identity import CodeIdentity, code_identity, packages_of
 from agent_gym.pipeline.nightly.crew import LocalCrew, Row, Task
-from agent_gym.pipeline.nightly.imported import imported_packages, is_of_the_user
+from agent_gym.pipeline.nightly.imported import OWN, imported_packages, is_of_the_user
 from agent_gym.pipeline.nightly.ledger import Ledger
+from agent_gym.pipeline.nightly.libraries import distributions_of, is_installed
 from agent_gym.pipeline.nightly.options import RunOptions
 from agent_gym.pipeline.nightly.run import Played, Player, Watch, subject_document, suite_samples
 from agent_gym.pipeline.nightly.setup import Setup
@@ -83,6 +84,7 @@ def prepare(options: RunOptions, clock: Clock, baseline_id: str | None = None) -
         versions=code.versions,
         baseline=baseline_id,
         also=code.also,
+        libraries=code.libraries,
     )
     return Prepared(
         options=options,
@@ -95,20 +97,47 @@ def prepare(options: RunOptions, clock: Clock, baseline_id: str | None = None) -
     )
 
 
+def uncounted(prepared: Prepared, loaded: Mapping[str, str]) -> dict[str, str]:
+    """Return what was loaded while playing and is not in the code's hash yet."""
+    found = {}
+    for name, file in loaded.items():
+        if name in (OWN, *prepared.setup.packages):
+            continue
+        libraries = distributions_of(name) if is_installed(Path(file)) else ()
+        if not libraries or not set(libraries) <= set(prepared.code.libraries):
+            found[name] = file
+    return found
+
+
 def widened(prepared: Prepared, loaded: Mapping[str, str]) -> Prepared:
     """Return the same question with more modules in the code's hash.
 
     Args:
         prepared: The question as it was.
-        loaded: Top-level packages that were loaded while playing, with a file of each; one that
-            cannot be found by its name counts by that file.
+        loaded: Top-level packages that were loaded while playing, with a file of each; one that is
+            of a distribution counts as that, one that cannot be found by its name by its file.
     """
     setup = prepared.setup
-    names = [name for name in loaded if is_of_the_user(name)]
-    files = [Path(file) for name, file in loaded.items() if name not in names]
-    packages = imported_packages((*setup.packages, *names))
-    code = code_identity(packages, also=(*map(Path, setup.also), *files))
-    setup = replace(setup, code_hash=code.code_hash, packages=code.packages, also=code.also)
+    libraries, names, files = set(setup.libraries), [], []
+    for name, file in loaded.items():
+        known = distributions_of(name) if is_installed(Path(file)) else ()
+        libraries.update(known)
+        if is_of_the_user(name):
+            names.append(name)
+        elif not known:
+            files.append(Path(file))
+    code = code_identity(
+        imported_packages((*setup.packages, *names)),
+        also=(*map(Path, setup.also), *files),
+        libraries=sorted(libraries),
+    )
+    setup = replace(
+        setup,
+        code_hash=code.code_hash,
+        packages=code.packages,
+        also=code.also,
+        libraries=code.libraries,
+    )
     run_id = _run_id(prepared.started_ns, setup)
     return dataclasses.replace(prepared, code=code, setup=setup, run_id=run_id)
 

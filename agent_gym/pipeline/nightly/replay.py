@@ -137,7 +137,8 @@ class _Asked:
     @property
     def is_today(self) -> bool:
         also = tuple(map(Path, self.setup.also))
-        found = code_identity(tuple(self.setup.packages), also=also)
+        libraries = tuple(self.setup.libraries)
+        found = code_identity(tuple(self.setup.packages), also=also, libraries=libraries)
         return found.code_hash == self.setup.code_hash
 
     def crew(self, workspace: Workspace) -> Crew:

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
-from agent_gym.core.errors import DataError
-from agent_gym.core.files import write_json
-from agent_gym.evaluation.gate.samples import Sample, ScenarioSamples, SuiteSamples
+from agent_gym.evaluation.gate.exactness import unsteady_seeds
+from agent_gym.evaluation.gate.samples import ScenarioSamples, SuiteSamples
 from agent_gym.evaluation.scenarios.suite import Suite, fresh_seeds
 from agent_gym.pipeline.nightly.baseline import Baseline
-from agent_gym.pipeline.nightly.code_identity import also_hashes, library_versions
-from agent_gym.pipeline.nightly.crew import Crew, Row, Task
+from agent_gym.pipeline.nightly.crew import Task
 from agent_gym.pipeline.nightly.frozen import FrozenCrew
+from agent_gym.pipeline.nightly.proof import check_played, most_different, prove
 from agent_gym.pipeline.nightly.run import Played, Player, sample_of, suite_samples
+from agent_gym.reporting.nightly.text import many, span
 
-PROOF = "proved.json"
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long episodes took on the pinned seeds, and how often fresh ones may be asked for."""
+
+    seconds: Mapping[str, float]
+    workers: int
+    times: int
+
+    @classmethod
+    def of(cls, played: Played, workers: int, *, twice: bool) -> Pace:
+        """Return the pace of a night."""
+        seconds = {
+            name: sum(row["duration_s"] for row in rows) / max(len(rows), 1)
+            for name, rows in played.rows.items()
+        }
+        return cls(seconds, workers, 2 if twice else 1)
 
 
 @dataclass(slots=True)
@@ -33,8 +47,12 @@ class FreshRerun:
         baseline: The other side.
         old: Plays the baseline's side.
         new: Plays today's side.
+        pinned: Tonight's pinned seeds: where they differ from the baseline's, the baseline's side
+            must still play as it was recorded before anything that it says is believed. None if
+            both sides are the same code in the same process.
         proof: Where it is written that the baseline's code still gives the baseline's hashes, None
             if today's code is the baseline's.
+        pace: How long an episode takes, None if nobody waits.
         seeds: The seeds that were asked for, by scenario.
     """
 
@@ -44,7 +62,10 @@ class FreshRerun:
     old: Player
     new: Player
     proof: Path | None
+    pinned: SuiteSamples | None = None
+    pace: Pace | None = None
     seeds: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _proved: set[str] = field(default_factory=set)
     _sides: dict[str, tuple[ScenarioSamples, ScenarioSamples]] = field(default_factory=dict)
 
     def __call__(self, scenarios: Sequence[str], n_seeds: int) -> tuple[SuiteSamples, SuiteSamples]:
@@ -56,6 +77,7 @@ class FreshRerun:
         """
         if self.proof is not None:
             prove(self.baseline, self.old.crew, self.proof)
+        self._prove_pinned([name for name in sorted(scenarios) if name not in self._proved])
         tasks = [
             Task(self.suite.scenario(name), fresh_seeds(self.suite.id, self.date, name, n_seeds))
             for name in sorted(scenarios)
@@ -79,6 +101,40 @@ class FreshRerun:
                 self._sides[new.name] = old[0], new
         return base, candidate
 
+    def announce(self, n_seeds: Mapping[str, int]) -> None:
+        """Say how many episodes a confirmation will play at most, and about how long that takes."""
+        if self.pace is None:
+            return
+        times = self.pace.times
+        episodes = {name: 2 * times * n + len(self.to_prove(name)) for name, n in n_seeds.items()}
+        total = sum(episodes.values())
+        took = sum(n * self.pace.seconds.get(name, 0.0) for name, n in episodes.items())
+        self.new.watch.tell(
+            f"confirming {many(len(episodes), 'scenario')} on fresh seeds of both sides: at most "
+            f"{many(total, 'episode')}, about {span(took / self.pace.workers)} at the pace of the "
+            f"pinned seeds and the start of the baseline's code"
+        )
+
+    def to_prove(self, name: str) -> tuple[int, ...]:
+        """Return the pinned seeds of a scenario that the baseline's side must play as recorded."""
+        if self.pinned is None:
+            return ()
+        old = next((each for each in self.baseline.samples.scenarios if each.name == name), None)
+        new = next((each for each in self.pinned.scenarios if each.name == name), None)
+        # What cannot even be repeated tonight is never a pass, and proves nothing.
+        if old is None or new is None or unsteady_seeds(new):
+            return ()
+        return most_different(old, new)
+
+    def _prove_pinned(self, names: Sequence[str]) -> None:
+        """See, never from the ledger, that the other side plays what differs as it was recorded."""
+        seeds = {name: self.to_prove(name) for name in names}
+        tasks = [Task(self.baseline.suite.scenario(name), seeds[name]) for name in names]
+        tasks = [task for task in tasks if task.seeds]
+        if tasks:
+            check_played(self.baseline, self.old.crew, tasks)
+        self._proved.update(names)
+
     def sides(self, run_id: str) -> tuple[SuiteSamples, SuiteSamples] | None:
         """Return all fresh seeds of both sides, None if none were asked for."""
         if not self._sides:
@@ -94,46 +150,6 @@ class FreshRerun:
         return old, new
 
 
-def prove(baseline: Baseline, crew: Crew, proof: Path) -> None:
-    """See once that the frozen code plays one seed of each scenario as it was recorded.
-
-    What was proved is kept until libraries, Python, the machine or files named beside the code
-    change.
-    """
-    stamp = {
-        "machine": platform.node(),
-        "versions": library_versions(),
-        "also": also_hashes([path for path in map(Path, baseline.setup.also) if path.exists()]),
-    }
-    if _is_proved(proof, stamp):
-        return
-    first = {each.name: _first_good(each) for each in baseline.samples.scenarios}
-    tasks = [Task(baseline.suite.scenario(name), (sample.seed,)) for name, sample in first.items()]
-    rows = crew.play(tasks, _unheard)
-    for name, sample in first.items():
-        (row,) = rows[name]
-        if row["status"] == "interrupted":
-            raise KeyboardInterrupt
-        if row["trajectory_hash"] != sample.trajectory_hash or row["metrics"] != sample.metrics:
-            raise DataError(
-                "the baseline's own code does not give the baseline's figures here",
-                where=f"{baseline.folder} scenario {name} seed {sample.seed}",
-                found=row["error"] or f"hash {row['trajectory_hash']}",
-                expected=f"hash {sample.trajectory_hash}",
-                remedy="Libraries, the machine, or files outside of the frozen code have changed: "
-                "approve a new baseline here",
-            )
-    write_json(proof, stamp)
-
-
-def _is_proved(proof: Path, stamp: Mapping[str, object]) -> bool:
-    try:
-        said: object = msgspec.json.decode(proof.read_bytes())
-    except (OSError, msgspec.DecodeError):
-        return False
-    return said == stamp
-
-
 def frozen_crew(baseline: Baseline, caches: Path, workers: int, timeout_s: float) -> FrozenCrew:
     """Return who plays with the code of a baseline."""
     return FrozenCrew(
@@ -147,19 +163,6 @@ def frozen_crew(baseline: Baseline, caches: Path, workers: int, timeout_s: float
     )
 
 
-def proof_of(baseline: Baseline, caches: Path) -> Path:
-    """Return where it is written that the frozen code still plays as it did."""
-    return caches / "frozen" / baseline.record.id / PROOF
-
-
 def _as_recorded(scenario: ScenarioSamples, played: Played) -> ScenarioSamples:
     samples = tuple(sample_of(row) for row in played.rows[scenario.name])
     return replace(scenario, samples=samples, repeated={})
-
-
-def _first_good(scenario: ScenarioSamples) -> Sample:
-    return next(sample for sample in scenario.samples if sample.status == "ok")
-
-
-def _unheard(_scenario: str, _rows: list[Row]) -> None:
-    """Tell nobody."""

@@ -40,6 +40,9 @@ class Watch(Protocol):
     def advance(self, scenario: str, n: int = 1, error: str | None = None) -> None:
         """Hear that so many seeds have been played."""
 
+    def tell(self, text: str) -> None:
+        """Hear something that whoever waits should read."""
+
 
 class Silence:
     """Tells nobody."""
@@ -51,6 +54,9 @@ class Silence:
         """Say nothing."""
 
     def advance(self, scenario: str, n: int = 1, error: str | None = None) -> None:
+        """Say nothing."""
+
+    def tell(self, text: str) -> None:
         """Say nothing."""
 
 
@@ -70,6 +76,7 @@ class Played:
         served: Which seeds were found in the ledger, by scenario.
         loaded: Packages of the user's that were loaded while playing, with a file of each.
         notes: What the reader must know.
+        stale: Scenarios of which a kept episode went differently when it was played again.
     """
 
     rows: dict[str, list[Row]]
@@ -80,6 +87,7 @@ class Played:
     served: dict[str, frozenset[int]] = field(default_factory=dict)
     loaded: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +140,7 @@ class Player:
         """Keep good rows that were played in this run as this player's own."""
         keys = self._keys(tasks)
         good = {
-            keys[name, row["seed"]]: row
+            keys[name, row["seed"]]: _kept(row)
             for name, rows in played.rows.items()
             for row in rows
             if row["status"] == "ok" and row["seed"] not in played.served[name]
@@ -215,6 +223,7 @@ class Player:
             served=played.served | {name: frozenset() for name in new},
             loaded=played.loaded | _loaded(new),
             notes=tuple(notes),
+            stale=tuple(task.scenario.name for task in stale),
         )
 
     def _keys(self, tasks: Sequence[Task]) -> dict[tuple[str, int], str]:
@@ -235,7 +244,7 @@ class Player:
 
     def _keeper(self, keys: Mapping[tuple[str, int], str]) -> Heard:
         def heard(name: str, rows: list[Row]) -> None:
-            good = {keys[name, row["seed"]]: row for row in rows if row["status"] == "ok"}
+            good = {keys[name, row["seed"]]: _kept(row) for row in rows if row["status"] == "ok"}
             if good:
                 self.ledger.keep(good)
             self._tell(name, rows)
@@ -245,6 +254,11 @@ class Player:
     def _tell(self, name: str, rows: list[Row]) -> None:
         for row in rows:
             self.watch.advance(name, error=row["error"])
+
+
+def _kept(row: Row) -> Row:
+    """Return what the ledger keeps of a row: what was loaded for it is of tonight alone."""
+    return {name: value for name, value in row.items() if name != "loaded"}
 
 
 def _loaded(rows: Mapping[str, list[Row]]) -> dict[str, str]:

@@ -27,6 +27,7 @@ class Setup(Struct, frozen=True, kw_only=True):
         versions: Libraries, Python and machine.
         baseline: The baseline that the run was compared with.
         also: The hash of each file or folder that was named beside the packages.
+        libraries: Version and hash of what was installed of each distribution that counts.
     """
 
     suite: dict[str, Any]
@@ -38,6 +39,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     baseline: str | None = None
     also: dict[str, str] = {}
+    libraries: dict[str, str] = {}
 
 
 def setup_document(setup: Setup) -> dict[str, Any]:

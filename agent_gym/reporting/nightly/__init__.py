@@ -31,7 +31,6 @@ from agent_gym.reporting.nightly.run import (
     PastNight,
     SeedLists,
 )
-from agent_gym.reporting.nightly.spreadsheet import findings_csv
 from agent_gym.reporting.nightly.text import replay_command
 from agent_gym.reporting.nightly.verdict import headline, light, troubles, verdict
 
@@ -48,7 +47,6 @@ __all__ = [
     "comparison_table",
     "diff_document",
     "document_text",
-    "findings_csv",
     "headline",
     "html_page",
     "junit_xml",

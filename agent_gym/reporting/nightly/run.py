@@ -60,6 +60,7 @@ class BaselineRecord(Struct, frozen=True, kw_only=True):
 
     ``content_hash`` covers report and samples. ``accepted`` names the regressions
     (``scenario/metric``) that were let in on purpose, ``previous`` the baseline before this one.
+    ``uncompared`` says why the run could not be compared with that one, if it was approved so.
     """
 
     id: str
@@ -73,6 +74,7 @@ class BaselineRecord(Struct, frozen=True, kw_only=True):
     code: Code = Code()
     accepted: tuple[str, ...] = ()
     previous: str | None = None
+    uncompared: str | None = None
 
 
 class PastNight(Struct, frozen=True, kw_only=True):
@@ -101,7 +103,8 @@ class NightlyResult(Struct, frozen=True, kw_only=True):
 
     ``diff`` is None when there was nothing to compare with; ``problem`` then says why.
     ``fresh`` are baseline and candidate on the seeds of the confirmation, in this order.
-    ``last_success_at`` is the end of the last good night before this one.
+    ``last_success_at`` is the end of the last good night before this one. ``contradicted`` names
+    scenarios of which a seed went differently under the same code: such a night is never a pass.
     """
 
     run: NightlyRun
@@ -112,3 +115,4 @@ class NightlyResult(Struct, frozen=True, kw_only=True):
     fresh: tuple[SuiteSamples, SuiteSamples] | None = None
     past: Past = Past()
     last_success_at: str | None = None
+    contradicted: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ Severity: TypeAlias = Literal["critical", "major", "none"]
 BROKEN: tuple[Word, ...] = ("regression", "error", "missing_in_new", "incomparable")
 UNJUDGED: tuple[Word, ...] = ("underpowered", "nondeterministic", "missing_in_baseline")
 SAME_WORDS: tuple[Word, ...] = ("unchanged", "no_difference_seen")
-NO_BASELINE = "no_baseline"
+NO_BASELINE, NOTHING_YET = "no_baseline", "there is no baseline yet"
 FIRST_NIGHT = (
     "There is no baseline yet. Approve this run: agent-gym nightly --update-baseline --reason TEXT"
 )
@@ -117,11 +117,12 @@ def light(result: NightlyResult) -> Light:
         return "bad"
     diff = result.diff
     if diff is None:
-        return "unsure"
+        return "unsure" if _is_first(result) else "bad"
     words = {word_of(finding) for finding in diff.findings}
     if diff.verdict in ("regressed", "incomparable", "error") or words & set(BROKEN):
         return "bad"
-    if diff.verdict != "pass" or words & set(UNJUDGED) or not diff.findings:
+    unjudged = words & set(UNJUDGED) or result.contradicted or not diff.findings
+    if diff.verdict != "pass" or unjudged:
         return "unsure"
     return "good"
 
@@ -131,7 +132,7 @@ def verdict(result: NightlyResult) -> str:
     if result.run.status != "complete" or troubles(result.run):
         return "error"
     if result.diff is None:
-        return NO_BASELINE
+        return NO_BASELINE if _is_first(result) else "incomparable"
     given, words = result.diff.verdict, {word_of(finding) for finding in result.diff.findings}
     if given in ("pass", "underpowered", "degraded") and words & set(BROKEN):
         if words & {"error", "missing_in_new"}:
@@ -140,6 +141,12 @@ def verdict(result: NightlyResult) -> str:
     if given == "pass" and light(result) == "unsure":
         return "underpowered" if "underpowered" in words else "degraded"
     return given
+
+
+def _is_first(result: NightlyResult) -> bool:
+    """Say whether there is no baseline at all, not one that could not be read or compared with."""
+    known = result.problem and not result.problem.startswith(NOTHING_YET)
+    return result.baseline is None and not known
 
 
 def counts(result: NightlyResult) -> dict[Word, int]:
@@ -193,22 +200,34 @@ def headline(result: NightlyResult) -> str:
     said = ", ".join(part for part in parts if part)
     if said:
         return said[0].upper() + said[1:]
+    if result.diff is None:
+        why = one_line(result.problem.partition(" (")[0], 200) or "nobody said why"
+        first = _is_first(result)
+        return "Nothing to compare with" if first else f"Could not be compared: {why}"
     if light(result) == "bad":
         return {"regressed": "Regressed", "incomparable": "Not comparable"}.get(
             verdict(result), "The comparison failed"
         )
-    if result.diff is None:
-        why = one_line(result.problem.partition(" (")[0], 200)
-        compared = result.baseline is not None and why
-        return f"Could not be compared: {why}" if compared else "Nothing to compare with"
     if light(result) == "unsure":
-        return _unsure(found, verdict(result))
+        return _unsure(found, verdict(result), result.contradicted)
     better = found["improvement"]
     return f"Nothing got worse, {many(better, 'improvement')}" if better else "Nothing got worse"
 
 
-def _unsure(found: dict[Word, int], word: str) -> str:
+def contradictions(result: NightlyResult) -> tuple[str, ...]:
+    """Return what to say of seeds that went differently under the same code; nothing if none."""
+    if not result.contradicted:
+        return ()
+    return (
+        f"{', '.join(result.contradicted)}: a seed went differently although the code's hash is "
+        "the same, so something that decides figures is not in it (a library, a data file, the "
+        "machine). This night is no pass; count it with --also or --import",
+    )
+
+
+def _unsure(found: dict[Word, int], word: str, contradicted: tuple[str, ...]) -> str:
     parts = [
+        f"the same code gave other figures in {', '.join(contradicted)}" if contradicted else "",
         many(found["underpowered"], "metric") + " underpowered" if found["underpowered"] else "",
         many(found["nondeterministic"], "metric") + " not repeatable"
         if found["nondeterministic"]

@@ -1,0 +1,1 @@
+"""Agents that Stable-Baselines3 has trained: their settings, their files, and how they act."""

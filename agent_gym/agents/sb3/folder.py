@@ -1,0 +1,80 @@
+"""A folder of files that is written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent_gym.core.errors import StoreError
+
+
+@contextmanager
+def atomic_folder(target: Path) -> Iterator[Path]:
+    """Yield an empty folder beside ``target``; on success it is synced and takes its place.
+
+    If the body raises, nothing is left of it and the old folder stays as it was. A process that
+    is killed between the two renames leaves the old folder aside, where ``settled`` finds it.
+    """
+    aside = _aside(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() and aside.exists():
+            aside.rename(target)
+        temporary = Path(
+            tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        )
+    except OSError as error:
+        raise StoreError("cannot write here", where=str(target), found=error.strerror) from error
+    try:
+        yield temporary
+        _sync_tree(temporary)
+        temporary.chmod(0o755)
+        _swap(temporary, target, aside)
+    except OSError as error:
+        raise StoreError(
+            "cannot write here",
+            where=str(target),
+            found=error.strerror or str(error),
+            remedy="Look at the free space and the rights of this folder",
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def settled(target: Path) -> Path:
+    """Return where the last whole version of a folder lies."""
+    aside = _aside(target)
+    return aside if not target.exists() and aside.exists() else target
+
+
+def _aside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.before")
+
+
+def _swap(fresh: Path, target: Path, aside: Path) -> None:
+    if target.exists():
+        if aside.exists():
+            shutil.rmtree(aside)
+        target.rename(aside)
+    fresh.rename(target)
+    _sync(target.parent)
+    if aside.exists():
+        shutil.rmtree(aside)
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in sorted(folder.rglob("*")):
+        _sync(path)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,179 @@
+"""``agent-gym train``: one training with several seeds, from a config to models and a report."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agent_gym.agents.sb3.artifact import ZIP
+from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.model_words import best_run
+from agent_gym.apps.cli.output import EXIT_RUN, emit
+from agent_gym.apps.cli.train_checks import schema, unsafe_import_zip, verify
+from agent_gym.apps.cli.train_options import (
+    TrainJob,
+    TrainRuns,
+    asked_config,
+    folder_of,
+    steps_note,
+)
+from agent_gym.apps.cli.train_view import Watched, say, shown_progress, trained_view
+from agent_gym.apps.cli.workspace import check_writable
+from agent_gym.core.errors import AgentGymError, ConfigError
+from agent_gym.core.files import atomic_path, home, write_json
+from agent_gym.reporting.rl.writing import write_report
+from agent_gym.training.rl.config import TrainerConfig
+from agent_gym.training.rl.experiment import METRICS, SUMMARY, run_seeds
+from agent_gym.training.rl.export import export_zip
+from agent_gym.training.rl.folder_lock import at_work
+from agent_gym.training.rl.result import RunFolder, TrainingResult
+from agent_gym.training.rl.run_records import FINISHED, ArmRuns, read_run, stored_config
+from agent_gym.training.rl.setup import make_plan
+from agent_gym.training.rl.summary import Ask, metrics_rows, summarize
+
+app = typer.Typer(invoke_without_command=True, no_args_is_help=True)
+
+app.command("verify")(verify)
+app.command("schema")(schema)
+app.command("unsafe-import-zip")(unsafe_import_zip)
+
+LANDER, LANDER_VIDEO = "LunarLander", "lander"
+
+
+@app.callback()
+@with_options("runs", TrainRuns, "How often, and where to")
+@with_options("job", TrainJob, "What is trained")
+def train(
+    context: typer.Context,
+    job: TrainJob,
+    runs: TrainRuns,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Setting by dotted key, such as agent.gamma=0.99."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Train several seeds, judge each on fresh episodes, and write models, curve and report.
+
+    What was stopped goes on where it was, to the bit; what is done is not done again.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    config = asked_config(job, pairs or ())
+    folder, seeds = folder_of(job, runs, config), runs.seed_list()
+    check_place(folder)
+    make_plan(config, seeds[0], folder)
+    note = steps_note(config)
+    if note is not None:
+        say(note)
+    if runs.fresh:
+        begin_anew(folder, seeds)
+    results = train_seeds(config, folder, runs)
+    payload = conclude(config, folder, runs, results)
+    emit(payload, as_json=as_json, view=trained_view(payload))
+    if payload["status"] != "complete" or payload["failed"] or payload["report_error"]:
+        raise typer.Exit(EXIT_RUN)
+
+
+def check_place(folder: Path) -> None:
+    """Raise ConfigError unless runs can be written here."""
+    try:
+        check_writable(folder)
+    except ConfigError as error:
+        error.remedy = "Name another folder of results with AGENT_GYM_HOME"
+        raise
+
+
+def begin_anew(folder: Path, seeds: Sequence[int]) -> None:
+    """Remove the runs that are asked for; other files of the folder stay."""
+    with at_work(folder):
+        for seed in seeds:
+            run = folder / f"seed_{seed}"
+            if stored_config(run) is not None:
+                shutil.rmtree(run)
+
+
+def train_seeds(config: TrainerConfig, folder: Path, runs: TrainRuns) -> list[TrainingResult]:
+    """Train what is not trained yet; whoever stops it is told how it goes on."""
+    seeds = runs.seed_list()
+    workers = runs.workers_for(len(seeds))
+    say(
+        f"{config.algo} on {config.env}, {config.steps:,} steps, seeds "
+        f"{', '.join(map(str, seeds))}, {workers} at once, into {folder}"
+    )
+    try:
+        with shown_progress(Watched(folder, seeds, config.steps)):
+            return run_seeds(config, seeds, folder, workers, say)
+    except KeyboardInterrupt:
+        say(f"Stopped. {kept_text(folder, seeds)}")
+        raise
+
+
+def kept_text(folder: Path, seeds: Sequence[int]) -> str:
+    """Return what is kept of runs that were stopped, and how they go on."""
+    parts = []
+    for seed in seeds:
+        run = folder / f"seed_{seed}"
+        kept = sorted(path.name for path in RunFolder(run).checkpoints.glob("step_*"))
+        if kept:
+            parts.append(f"seed {seed} at step {int(kept[-1].removeprefix('step_')):,}")
+    if not parts:
+        return "There was no checkpoint yet: the same command begins anew."
+    return f"Kept in {folder}: {', '.join(parts)}. The same command goes on from there, to the bit."
+
+
+def conclude(
+    config: TrainerConfig, folder: Path, runs: TrainRuns, results: Sequence[TrainingResult]
+) -> dict[str, Any]:
+    """Write figures, the best model in the library's format and the report; return what to say."""
+    seeds = runs.seed_list()
+    records = tuple(read_run(folder / f"seed_{seed}", seed) for seed in seeds)
+    summary = summarize([ArmRuns(folder.name, {}, records)], Ask())
+    (row,) = metrics_rows(summary)
+    chosen = best_run([record.folder for record in records if record.status in FINISHED])
+    payload: dict[str, Any] = row | {
+        "title": f"{config.algo} on {config.env}, {config.steps:,} steps",
+        "status": summary["status"],
+        "n": row["seeds"],
+        "seeds": [
+            result.model_dump(mode="json", exclude={"config", "manifest"}) for result in results
+        ],
+        "notes": summary["notes"],
+        "config": config.model_dump(mode="json"),
+        "folder": str(folder),
+        "model": None if chosen is None else str(RunFolder(chosen).best),
+    }
+    write_json(folder / SUMMARY, summary)
+    write_json(folder / METRICS, {"arms": [row], "seeds": payload["seeds"]})
+    files = {"Runs": str(folder), "Figures": str(folder / METRICS)}
+    if chosen is not None:
+        files |= {"Best model": str(RunFolder(chosen).best)}
+        export_zip(RunFolder(chosen).best, folder / ZIP)
+    problem = None
+    if chosen is not None and runs.report:
+        try:
+            files |= written_report(config, folder, runs)
+        except AgentGymError as error:  # hours of training are told all the same
+            problem = error.as_dict()
+            payload["notes"] = [*payload["notes"], f"there is no report: {error}"]
+    return payload | {"files": files, "report_error": problem}
+
+
+def written_report(config: TrainerConfig, folder: Path, runs: TrainRuns) -> dict[str, str]:
+    """Write report and videos; an environment that cannot be drawn has a report without."""
+    report = write_report(folder, videos=runs.video, say=say)
+    files = {"Report": str(report.page), "Curve": str(report.curve)}
+    videos = {Path(path).stem: Path(path) for path in report.videos}
+    if "median" in videos:
+        name = LANDER_VIDEO if config.env.startswith(LANDER) else folder.name
+        target = home() / "videos" / f"{name}.mp4"
+        with atomic_path(target) as path:
+            path.write_bytes(videos["median"].read_bytes())
+        files["Video"] = str(target)
+    return files

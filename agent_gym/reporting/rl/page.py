@@ -1,0 +1,213 @@
+"""The page of a training: one HTML file that says how good it is, and asks nobody for anything.
+
+Its content security policy names the script and the styles that it carries by their hash and allows
+no address at all; videos are in the page itself. Without scripts everything can still be read.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+
+from agent_gym.core.errors import DataError
+from agent_gym.reporting.nightly.text import many, one_line, visible
+from agent_gym.reporting.rl.canvas import steps_text
+from agent_gym.reporting.rl.compare_plots import comparison, distributions, profiles, survival
+from agent_gym.reporting.rl.curves import score_of
+from agent_gym.reporting.rl.plots import Mark, final_distribution, learning_curves, losses
+from agent_gym.reporting.rl.published import SOLVED
+from agent_gym.reporting.rl.runs import Arm
+from agent_gym.reporting.rl.sections import (
+    Shown,
+    arms_table,
+    banner,
+    plot,
+    provenance,
+    reached_note,
+    section,
+    seeds_table,
+    settings,
+    videos,
+)
+from agent_gym.reporting.rl.verdict import published_for, verdict_of
+
+SCRIPT, STYLE = "training.js", "training.css"
+NO_SCRIPT = ".copy, #theme { display: none; }"
+BAND = "Line: interquartile mean over seeds. Shade: 95 % bootstrap interval of it. "
+MOST_ARMS = 12
+
+
+def html_page(arms: Sequence[Arm], shown: Sequence[Shown] = ()) -> str:
+    """Return the page; equal runs give equal text, and it stays below 5 MB.
+
+    Args:
+        arms: What was trained, one or several configs.
+        shown: Videos and where they lie.
+    """
+    if not arms:
+        raise DataError("there is nothing to report", expected="at least one arm")
+    best = best_arm(arms)
+    found = verdict_of(best)
+    drawn = list(arms[:MOST_ARMS])  # more lines cannot be told apart; the tables have them all
+    body = (
+        _header(arms),
+        "<main>",
+        banner(best, found, len(arms) - 1),
+        section("Arms", arms_table(arms) if len(arms) > 1 else ""),
+        _curve(drawn),
+        section("What it looks like", videos(shown), note=_VIDEO_NOTE),
+        _compared(drawn) if len(drawn) > 1 else "",
+        section("Seeds", seeds_table(arms), note=reached_note(best)),
+        _final(drawn) if len(drawn) == 1 else "",
+        section("Inside the learner", _losses(drawn)),
+        section("Settings", settings(arms)),
+        section("Where this comes from", provenance(arms)),
+        "</main>",
+    )
+    title = f"{found.headline} - {_subject(arms)}"
+    return _document(title, "\n".join(part for part in body if part), found.light)
+
+
+def best_arm(arms: Sequence[Arm]) -> Arm:
+    """Return the arm with the highest score, the first of equal ones."""
+    scores = [score_of(arm) for arm in arms]
+    return arms[max(range(len(arms)), key=lambda at: _height(scores[at]))]
+
+
+def marks_for(arms: Sequence[Arm]) -> list[Mark]:
+    """Return the levels that are drawn: what was published, and what counts as solved."""
+    known = {published_for(arm) for arm in arms}
+    marks = []
+    if len(known) == 1 and None not in known:
+        figure = next(iter(known))
+        if figure is not None:
+            marks.append(
+                Mark(
+                    figure.mean, f"published: {figure.mean:.0f} at {steps_text(figure.steps)} steps"
+                )
+            )
+    if all(arm.is_lander for arm in arms):
+        marks.append(Mark(SOLVED, f"solved: {SOLVED:g}"))
+    return marks
+
+
+_VIDEO_NOTE = (
+    "The best, the median and the worst final episode of all seeds, each played by the kept model "
+    "of its seed."
+)
+
+
+def _height(score: object) -> float:
+    value = getattr(score, "iqm", None)
+    return float("-inf") if value is None else float(value)
+
+
+def _subject(arms: Sequence[Arm]) -> str:
+    first = arms[0]
+    if len(arms) > 1:
+        return f"{many(len(arms), 'arm')} on {one_line(first.env, 60)}"
+    return f"{first.algo.upper()} on {one_line(first.env, 60)}"
+
+
+def _header(arms: Sequence[Arm]) -> str:
+    seeds = many(sum(len(arm.runs) for arm in arms), "seed")
+    facts = f"{_subject(arms)}, {seeds}, {steps_text(arms[0].steps)} steps"
+    return (
+        f'<header class="top"><p><b>Agent Gym</b> <span class="faint">{escape(facts)}</span></p>'
+        '<button type="button" id="theme">Dark</button></header>'
+    )
+
+
+def _curve(arms: Sequence[Arm]) -> str:
+    marks, several = marks_for(arms), len(arms) > 1
+    thin = "" if several else "Thin lines: each seed. "
+    caption = f"{BAND}{thin}Greedy episodes in an environment apart from training."
+    label = "Return of greedy episodes against steps of training"
+    drawn = plot("curve", label, lambda w: learning_curves(arms, width=w, marks=marks), caption)
+    return section("How it learned", drawn)
+
+
+def _losses(arms: Sequence[Arm]) -> str:
+    label = "Losses and other figures of the learner against steps of training"
+    caption = "Line: median of the seeds. Shade: from the lowest to the highest seed."
+    return plot("losses", label, lambda w: losses(arms, width=w), caption)
+
+
+def _final(arms: Sequence[Arm]) -> str:
+    arm, marks = arms[0], marks_for(arms)
+    if not arm.finished:
+        return ""
+    label = "Histogram of the returns of the final episodes"
+    caption = "Fresh episodes after training, all seeds together, greedy."
+    drawn = plot("final", label, lambda w: final_distribution(arm, width=w, marks=marks), caption)
+    return section("Final episodes", drawn)
+
+
+def _compared(arms: Sequence[Arm]) -> str:
+    marks = marks_for(arms)
+    ready = [arm for arm in arms if arm.finished]
+    if not ready:
+        return ""
+    parts = [
+        plot(
+            "scores",
+            "Interquartile mean of each arm with its interval",
+            lambda w: comparison(arms, width=w, marks=marks),
+            "Diamond: interquartile mean. Bar: 95 % interval. Dots: seeds.",
+        ),
+        plot(
+            "finals",
+            "Final episodes of each arm",
+            lambda w: distributions(arms, width=w, marks=marks),
+        ),
+        plot(
+            "profiles",
+            "Share of final episodes above each return",
+            lambda w: profiles(arms, width=w),
+            "Higher is better. Shade: 95 % over seeds.",
+        ),
+    ]
+    if all(arm.is_lander for arm in arms):
+        parts.append(
+            plot(
+                "reached",
+                f"Share of seeds that have reached {SOLVED:g} by each step",
+                lambda w: survival(arms, SOLVED, width=w),
+                "Kaplan-Meier. A cross is a seed whose training ended before it got there.",
+            )
+        )
+    return section("Arms beside each other", *parts)
+
+
+def _document(title: str, body: str, colour: str) -> str:
+    script, style = _asset(SCRIPT), _asset(STYLE)
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; media-src data:; "
+        f"style-src {_hash(style)} {_hash(NO_SCRIPT)}; base-uri 'none'; form-action 'none'"
+    )
+    return "\n".join(
+        (
+            f'<!doctype html>\n<html lang="en" data-light="{colour}">',
+            '<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="referrer" content="no-referrer">',
+            f"<title>{escape(visible(title, 200))}</title>",
+            f"<style>{style}</style>\n<noscript><style>{NO_SCRIPT}</style></noscript>\n</head>",
+            f"<body>\n{body}\n<script>{script}</script>\n</body>\n</html>\n",
+        )
+    )
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

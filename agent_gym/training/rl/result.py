@@ -1,0 +1,67 @@
+"""What a training run gives back, and where it lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from pydantic import Field
+
+from agent_gym.core.registry import Config
+
+SCHEMA = "agent_gym.training/1"
+RunStatus: TypeAlias = Literal["done", "stopped_early", "interrupted", "error"]
+
+
+class Episode(NamedTuple):
+    """One whole episode; ``step`` is how many steps of training came before it."""
+
+    step: int
+    seed: int
+    reward: float
+    length: int
+
+
+class TrainingResult(Config):
+    """One seed of one config: figures and paths. ``None`` means not measured, never 0."""
+
+    schema_name: str = SCHEMA
+    status: RunStatus
+    error: dict[str, Any] | None = None
+    algo: str
+    env: str
+    seed: int
+    steps: int = Field(description="that were taken")
+    best_step: int | None = Field(description="after which the kept model was best")
+    best_mean: float | None = Field(description="by which it was chosen; flatters, so do not quote")
+    final_mean: float | None = Field(description="of fresh greedy episodes of the kept model")
+    final_low: float | None = None
+    final_high: float | None = None
+    share_above_200: float | None = None
+    wall_s: float | None = None
+    cpu_s: float | None = None
+    state_hash: str | None = Field(description="of all that decides how training would go on")
+    config: dict[str, Any]
+    manifest: dict[str, Any]
+
+
+class RunFolder:
+    """Where the files of one run lie.
+
+    ``config.json`` · ``result.json`` · ``metrics.csv`` (losses, an iteration a row) ·
+    ``episodes.csv`` (of training) · ``evaluations.csv`` (greedy) · ``final_episodes.csv`` ·
+    ``checkpoints/`` · ``best/`` and ``last/`` (models) · ``tensorboard/``
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.json"
+        self.result = path / "result.json"
+        self.metrics = path / "metrics.csv"
+        self.episodes = path / "episodes.csv"
+        self.evaluations = path / "evaluations.csv"
+        self.final_episodes = path / "final_episodes.csv"
+        self.checkpoints = path / "checkpoints"
+        self.best = path / "best"
+        self.last = path / "last"
+        self.tensorboard = path / "tensorboard"

@@ -1,0 +1,89 @@
+"""CSV files that grow row by row and can be cut back to where a checkpoint saw them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from io import FileIO
+from pathlib import Path
+from typing import TypeAlias
+
+from agent_gym.core.errors import DataError, StoreError
+from agent_gym.core.files import write_text
+
+Cell: TypeAlias = int | float | str | None
+
+
+class Table:
+    """One CSV file: a header, then whole rows. Floats are written with all their digits.
+
+    A row that does not fit on the disk is taken back, so that the file ends with a whole one.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self.path = path
+        self.columns = tuple(columns)
+
+    def begin(self) -> None:
+        """Write the header, in the place of what was there."""
+        write_text(self.path, self._line(self.columns))
+
+    def replace(self, rows: Iterable[Sequence[Cell]]) -> None:
+        """Write header and rows, in the place of what was there."""
+        write_text(self.path, self._line(self.columns) + "".join(map(self._line, rows)))
+
+    def append(self, rows: Iterable[Sequence[Cell]]) -> None:
+        """Add rows at the end, all of them or none."""
+        content = "".join(map(self._line, rows)).encode()
+        if not content:
+            return
+        with self._open() as file:
+            size = file.seek(0, os.SEEK_END)
+            try:
+                written = file.write(content)
+                if written != len(content):
+                    raise OSError(f"{written} of {len(content)} bytes written")
+            except OSError as error:
+                file.truncate(size)
+                raise StoreError(
+                    "cannot write here", where=str(self.path), found=error.strerror or str(error)
+                ) from error
+
+    def sync(self) -> int:
+        """Make sure that all rows are on the disk and return how many bytes they are."""
+        with self._open() as file:
+            os.fsync(file.fileno())
+            return file.seek(0, os.SEEK_END)
+
+    def cut(self, size: int) -> None:
+        """Drop all rows after the first ``size`` bytes."""
+        with self._open() as file:
+            found = file.seek(0, os.SEEK_END)
+            if found < size:
+                raise DataError(
+                    "rows that a checkpoint has seen are gone",
+                    where=str(self.path),
+                    found=f"{found} bytes",
+                    expected=f"{size} bytes at least",
+                    remedy="Begin anew with --fresh",
+                )
+            file.truncate(size)
+
+    def _open(self) -> FileIO:
+        try:
+            return FileIO(self.path, "r+")
+        except OSError as error:
+            raise StoreError(
+                "cannot write here", where=str(self.path), found=error.strerror
+            ) from error
+
+    def _line(self, row: Sequence[Cell]) -> str:
+        if len(row) != len(self.columns):
+            raise ValueError(f"a row has {len(row)} cells, not {len(self.columns)}")
+        return ",".join(map(_text, row)) + "\n"
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return repr(float(cell)) if isinstance(cell, float) else str(cell)
