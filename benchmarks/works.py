@@ -17,6 +17,7 @@ from agent_gym.rollouts.vector import VectorRecorder
 from benchmarks import bare, ours
 from benchmarks.contest import LIMIT, OURS, Entry, PeerEntry, ask, contest
 from benchmarks.data import Series, sma_pairs
+from benchmarks.learning import learning
 from benchmarks.peers import Fleet
 from benchmarks.report import Goal, Row, rate_row
 
@@ -243,9 +244,15 @@ def _probe(question: str) -> dict[str, Any]:
     return answer
 
 
+def learners(ground: Ground) -> Iterator[Row]:
+    """(e) Training on LunarLander and on the market."""
+    yield from learning(ground.short.close, ground.fleet, ground.rounds)
+
+
 WORKS: dict[str, Callable[[Ground], Iterator[Row]]] = {
     "series": series_backtest,
     "environments": environments,
     "sweep": sweep,
     "playing": playing,
+    "learning": learners,
 }

@@ -19,6 +19,7 @@ from agent_gym.apps.cli.train_options import TrainJob, TrainRuns, asked_config, 
 from agent_gym.apps.cli.train_view import Watched, progress_line, shown_progress, trained_view
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError, StoreError
+from agent_gym.training.rl.calibration import Calibration, Layout
 from agent_gym.training.rl.config import TrainerConfig, read_trainer_config
 from agent_gym.training.rl.reproducibility import ReproducibilityReport
 from agent_gym.training.rl.schema import training_schema
@@ -270,6 +271,23 @@ def test_verify_tells_whether_a_killed_run_ends_the_same(call, tiny, monkeypatch
     assert ("NOT exact" in out) == (code == 4)
     assert call("verify", "--kills", 0, "--config", tiny)[0] == 2
     assert call("verify")[0] == 2
+
+
+def test_speed_is_measured_and_taken_only_when_asked(call, tiny, tmp_path, monkeypatch):
+    code, out, err = call("speed", "--config", tiny, "--seconds", 0.1, "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["as_configured"]["threads"] == 1
+    assert {each["n_envs"] for each in told["layouts"]} == {1, 2, 4, 8}
+    assert told["recommended"]["learns_alike"]
+    layout = Layout(threads=2, n_envs=2, batch_size=None, steps_per_s=9.0, learns_alike=True)
+    found = Calibration(layouts=(layout,), as_configured=layout, recommended=layout)
+    monkeypatch.setattr(train, "calibrate", lambda *_, **__: found)
+    config = TrainerConfig.model_validate(TINY)
+    assert train.with_threads(config, tmp_path, (0,)).threads == 2
+    (tmp_path / "seed_0").mkdir()
+    (tmp_path / "seed_0" / "config.json").write_text(json.dumps({"threads": 3}))
+    assert train.with_threads(config, tmp_path, (0,)).threads == 3  # a run that has begun
 
 
 def test_the_schema_takes_what_the_config_takes_and_refuses_what_it_refuses(call):

@@ -18,6 +18,7 @@ from agent_gym.agents.sb3.artifact import verify_model
 from agent_gym.core.errors import AgentError, AgentGymError, ConfigError, DataError, StoreError
 from agent_gym.training.rl.checkpoints import CheckpointStore
 from agent_gym.training.rl.config import TrainerConfig
+from agent_gym.training.rl.folder_lock import at_work
 from agent_gym.training.rl.result import RunFolder
 from agent_gym.training.rl.trainer import Trainer, create_trainer_from_config, default_folder
 from tests.training.rl_samples import csv_files, small_config
@@ -199,6 +200,12 @@ def test_folder_that_cannot_be_made_ends_clearly(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot write"):
         Trainer(quick(), 5, tmp_path / "file" / "run").train()
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_second_process_in_a_folder_is_refused(tmp_path: Path) -> None:
+    with at_work(tmp_path), pytest.raises(AgentGymError, match="at work here"):
+        Trainer(quick(), 5, tmp_path).train()
+    assert Trainer(quick(), 5, tmp_path).train().status == "done"
 
 
 # --- asked for what is not ---------------------------------------------------------------------

@@ -28,7 +28,7 @@ from agent_gym.pipeline.nightly.exits import LOCKED
 
 app = typer.Typer(invoke_without_command=True, subcommand_metavar="")
 
-RESULTS_PAGES = Path("docs")
+RESULTS_PAGES = Path("docs") / "results"
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -39,7 +39,7 @@ def cleanup(
     pages: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Folder of pages that may refer to results, repeatable; `docs` of this folder is "
+            help="Folder of pages that may refer to results, repeatable; `docs/results` is "
             "looked at anyway."
         ),
     ] = None,

@@ -13,7 +13,7 @@ from agent_gym.agents.sb3.artifact import ZIP
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.model_words import best_run
 from agent_gym.apps.cli.output import EXIT_RUN, emit
-from agent_gym.apps.cli.train_checks import schema, unsafe_import_zip, verify
+from agent_gym.apps.cli.train_checks import schema, speed, unsafe_import_zip, verify
 from agent_gym.apps.cli.train_options import (
     TrainJob,
     TrainRuns,
@@ -26,6 +26,7 @@ from agent_gym.apps.cli.workspace import check_writable
 from agent_gym.core.errors import AgentGymError, ConfigError
 from agent_gym.core.files import atomic_path, home, write_json
 from agent_gym.reporting.rl.writing import write_report
+from agent_gym.training.rl.calibration import calibrate
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.experiment import METRICS, SUMMARY, run_seeds
 from agent_gym.training.rl.export import export_zip
@@ -38,6 +39,7 @@ from agent_gym.training.rl.summary import Ask, metrics_rows, summarize
 app = typer.Typer(invoke_without_command=True, no_args_is_help=True)
 
 app.command("verify")(verify)
+app.command("speed")(speed)
 app.command("schema")(schema)
 app.command("unsafe-import-zip")(unsafe_import_zip)
 
@@ -74,6 +76,8 @@ def train(
         say(note)
     if runs.fresh:
         begin_anew(folder, seeds)
+    if runs.calibrate:
+        config = with_threads(config, folder, seeds)
     results = train_seeds(config, folder, runs)
     payload = conclude(config, folder, runs, results)
     emit(payload, as_json=as_json, view=trained_view(payload))
@@ -97,6 +101,17 @@ def begin_anew(folder: Path, seeds: Sequence[int]) -> None:
             run = folder / f"seed_{seed}"
             if stored_config(run) is not None:
                 shutil.rmtree(run)
+
+
+def with_threads(config: TrainerConfig, folder: Path, seeds: Sequence[int]) -> TrainerConfig:
+    """Return the config with the fastest number of threads; a run that has begun keeps its own."""
+    for seed in seeds:
+        kept = stored_config(folder / f"seed_{seed}")
+        if kept is not None:
+            return config.model_copy(update={"threads": kept["threads"]})
+    found = calibrate(config, say=say).recommended
+    say(f"threads: {found.threads} ({found.steps_per_s:,.0f} steps/s)")
+    return config.model_copy(update={"threads": found.threads})
 
 
 def train_seeds(config: TrainerConfig, folder: Path, runs: TrainRuns) -> list[TrainingResult]:

@@ -22,6 +22,7 @@ from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import to_json
 from agent_gym.core.registry import configure, unknown
 from agent_gym.envs.training_env import describe_env
+from agent_gym.training.rl.calibration import BUDGET_S, calibrate
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.experiment_config import ExperimentConfig
 from agent_gym.training.rl.reproducibility import verify_reproducibility
@@ -65,6 +66,45 @@ def verify(
     emit(payload, as_json=as_json, view=table(title, ("run", "hash of its state"), rows))
     if not report.exact:
         raise typer.Exit(EXIT_RUN)
+
+
+@with_options("job", TrainJob, "What is trained")
+def speed(
+    job: TrainJob,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Setting by dotted key, such as agent.gamma=0.99."
+        ),
+    ] = None,
+    budget_s: Annotated[
+        float, typer.Option("--seconds", min=0.1, max=600.0, help="For each layout.")
+    ] = BUDGET_S,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Measure how fast this machine trains, with other threads, environments and minibatches.
+
+    Only threads change nothing but the speed; the rest also changes what is learned, so it is shown
+    and not taken.
+    """
+    config = asked_config(job, pairs or ())
+    found = calibrate(config, budget_s=budget_s, say=say)
+    rows: list[tuple[object, ...]] = [
+        (
+            each.threads,
+            each.n_envs,
+            each.batch_size or "",
+            round(each.steps_per_s),
+            "yes" if each.learns_alike else "no",
+        )
+        for each in found.layouts
+    ]
+    title = (
+        f"{config.algo} on {config.env}: {found.as_configured.steps_per_s:,.0f} steps/s as it is, "
+        f"{found.recommended.steps_per_s:,.0f} with --set threads={found.recommended.threads}"
+    )
+    columns = ("threads", "n_envs", "batch_size", "steps/s", "learns alike")
+    emit(found.model_dump(mode="json"), as_json=as_json, view=table(title, columns, rows))
 
 
 def schema(

@@ -60,6 +60,9 @@ class TrainRuns(Config):
     fresh: bool = Field(
         default=False, description="begin anew, instead of going on where a run was stopped"
     )
+    calibrate: bool = Field(
+        default=False, description="measure first, and take as many threads as are fastest here"
+    )
     report: bool = Field(default=True, description="write curve and report.html at the end")
     video: bool = Field(default=True, description="record episodes for the report")
 

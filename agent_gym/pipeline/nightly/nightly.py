@@ -35,7 +35,7 @@ from agent_gym.pipeline.nightly.publish import publish, texts
 from agent_gym.pipeline.nightly.quarantine import proposed, read_quarantine
 from agent_gym.pipeline.nightly.rerun import FreshRerun, Pace, frozen_crew
 from agent_gym.pipeline.nightly.run import SILENCE, Played, Player, Watch, suite_samples
-from agent_gym.pipeline.nightly.setup import subject_of
+from agent_gym.pipeline.nightly.setup import changed_libraries, subject_of
 from agent_gym.pipeline.nightly.times import iso
 from agent_gym.pipeline.nightly.workspace import Workspace
 from agent_gym.reporting.nightly import NightlyResult
@@ -321,10 +321,10 @@ class _Night:
             )
         if self.references.anchor_problem:
             notes.append(f"the anchor could not be read: {self.references.anchor_problem}")
-        if baseline is not None and baseline.setup.versions != self.prepared.setup.versions:
-            now, then = self.prepared.setup.versions, baseline.setup.versions
-            changed = sorted(name for name in {*now, *then} if now.get(name) != then.get(name))
-            notes.append(f"libraries differ from the baseline's: {', '.join(changed)}")
+        if baseline is not None:
+            changed = changed_libraries(baseline.setup, self.prepared.setup)
+            if changed:
+                notes.append(f"libraries differ from the baseline's: {', '.join(changed)}")
         return notes
 
     def _memory(self) -> Memory:

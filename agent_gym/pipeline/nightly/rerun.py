@@ -112,7 +112,7 @@ class FreshRerun:
         self.new.watch.tell(
             f"confirming {many(len(episodes), 'scenario')} on fresh seeds of both sides: at most "
             f"{many(total, 'episode')}, about {span(took / self.pace.workers)} at the pace of the "
-            f"pinned seeds and the start of the baseline's code"
+            f"pinned seeds"
         )
 
     def to_prove(self, name: str) -> tuple[int, ...]:

@@ -66,3 +66,9 @@ def subject_of(document: Mapping[str, Any]) -> Subject:
         agent=Ref.model_validate(document["agent"]),
         plant=document.get("plant"),
     )
+
+
+def changed_libraries(then: Setup, now: Setup) -> list[str]:
+    """Return the names of libraries whose version, or what is installed of them, is another."""
+    old, new = then.versions | then.libraries, now.versions | now.libraries
+    return sorted(name for name in {*old, *new} if old.get(name) != new.get(name))

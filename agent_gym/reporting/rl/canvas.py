@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from html import escape
 from io import BytesIO
 from itertools import cycle
@@ -166,7 +165,7 @@ def inline_svg(figure: Figure, name: str, label: str, kind: str = "") -> str:
     inner = "".join(ElementTree.tostring(child, encoding="unicode") for child in root)
     return (
         f'<svg class="plot {kind}" role="img" aria-label="{escape(label)}" viewBox="{box}">'
-        f"{inner.replace(' xmlns=', ' data-ns=') if ' xmlns=' in inner else inner}</svg>"
+        f"{inner}</svg>"
     )
 
 
@@ -215,8 +214,3 @@ def _style(node: ElementTree.Element) -> None:
 
 def _rounded(found: re.Match[str]) -> str:
     return f"{float(found.group()):.1f}".removesuffix(".0")
-
-
-def colour_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the page's colour of each name, in the order that plots use."""
-    return {name: f"c{at % len(PALETTE)}" for at, name in enumerate(names)}

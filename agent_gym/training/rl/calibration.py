@@ -6,7 +6,6 @@ what is learnt, so layouts that differ in them are shown, and taken only by who 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +15,6 @@ from pydantic import Field
 
 from agent_gym.agents.sb3.config import OnPolicyConfig
 from agent_gym.core.clock import Clock, SystemClock
-from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.loop import Loop
@@ -118,14 +116,13 @@ def _speed(config: TrainerConfig, budget_s: float, clock: Clock) -> float:
             loop = Loop(setup.model, config.steps)
             loop.iterate()
             start, began_s = loop.step, clock.monotonic_s()
-            for i in itertools.count(1):
+            count, spent_s = 0, 0.0
+            while count < LEAST_ITERATIONS or spent_s < budget_s:
                 loop.iterate()
-                spent_s = clock.monotonic_s() - began_s
-                if i >= LEAST_ITERATIONS and spent_s >= budget_s:
-                    return (loop.step - start) / spent_s
+                count, spent_s = count + 1, clock.monotonic_s() - began_s
+            return (loop.step - start) / spent_s
         finally:
             setup.env.close()
-    raise ConfigError("no time was left to measure")  # for the type checker: counting never ends
 
 
 def _learning_at_once(config: TrainerConfig) -> TrainerConfig:

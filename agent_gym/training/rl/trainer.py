@@ -79,8 +79,8 @@ class Trainer:
     ) -> TrainingResult:
         """Train to the last step, or from the last good checkpoint on, and judge the best model.
 
-        A run that is done already is not run again; one at a time may work in a folder. Whatever ends it before is written down in
-        ``result.json`` and raised.
+        A run that is done already is not run again; one at a time may work in a folder. Whatever
+        ends it before is written down in ``result.json`` and raised.
 
         Args:
             resume: Go on if something of this very run is there; else begin anew.
