@@ -81,7 +81,7 @@ class TrainerConfig(Config):
     n_envs: int = Field(default=16, ge=1)
     steps: int = Field(default=250_000, ge=1, description="of all environments together")
     agent: SerializeAsAny[AgentConfig] = Field(
-        default_factory=dict,  # type: ignore[arg-type]
+        default_factory=dict,
         validate_default=True,
         description="settings of the algorithm",
     )

@@ -23,7 +23,7 @@ from agent_gym.training.rl.checkpoints import Checkpoint, CheckpointStore
 from agent_gym.training.rl.episodes import play_episodes
 from agent_gym.training.rl.guards import SPOILT, FiniteCallback, diverged
 from agent_gym.training.rl.loop import Loop
-from agent_gym.training.rl.metrics import EpisodesCallback, MetricsCallback
+from agent_gym.training.rl.metrics import EpisodesCallback, MetricsCallback, PPOMetricsCallback
 from agent_gym.training.rl.outcome import Outcome
 from agent_gym.training.rl.records import Records
 from agent_gym.training.rl.result import Episode, RunFolder
@@ -73,6 +73,9 @@ class Session:
             self._records.begin()
         self._trackers = make_trackers(self._plan, self._folder, start)
         self._callbacks = self._all_callbacks(store, start, more)
+        reason = exact_reason(self._plan.config)
+        if reason is not None and self._say is not None:
+            self._say(f"no checkpoints are made: {reason}")
         if found is not None:
             self._go_on(found)
 
@@ -142,10 +145,11 @@ class Session:
     ) -> list[Callback]:
         """Return who is told, in order: what guards first, what saves last."""
         config, records = self._plan.config, self._records
+        kind = PPOMetricsCallback if config.algo == "ppo" else MetricsCallback
         found: list[Callback] = [
             FiniteCallback(),
             EpisodesCallback(records.episodes),
-            MetricsCallback(records.metrics, config.steps),
+            kind(records.metrics, config.steps),
             self._evaluation,
         ]
         if config.early_stopping is not None:
