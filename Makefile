@@ -5,7 +5,7 @@ READY := .venv/.ready
 BROWSER := .venv/.browser
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym demo train-lander test lint format bench realism gate-power gate-faults gate-same-code docs clean
+.PHONY: help gym demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -20,6 +20,14 @@ demo: $(READY)           ## a backtest from market to report, end to end
 
 train-lander: $(READY)   ## PPO lands on the moon: model, curve, report and video (about 2 minutes)
 	OMP_NUM_THREADS=1 $(BIN)/agent-gym train --config lander-ppo --seeds 1
+
+LEARNER ?= sb3
+results: $(READY)        ## the table of the lander, 5 seeds each (hours; LEARNER=sbx is several times as fast)
+	for name in lander-ppo lander-ppo-1m lander-a2c; do \
+	  OMP_NUM_THREADS=1 $(BIN)/agent-gym train --config $$name --seeds 5 || exit 1; done
+	for name in lander-sac lander-td3; do \
+	  OMP_NUM_THREADS=1 $(BIN)/agent-gym train --config $$name --set learner=$(LEARNER) --seeds 5 || exit 1; done
+	$(BIN)/agent-gym results lander --from $(HOME_OF_RESULTS)/experiments --out docs/results
 
 test: $(READY) $(BROWSER)   ## all tests, in parallel, with doctests
 	$(BIN)/pytest

@@ -10,6 +10,7 @@ accounts). Answers to questions that are not named are kept as the file has them
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,8 @@ def main() -> None:
 def m1() -> dict[str, Any]:
     """Trained on M1: what share of the attainable is earned on markets never seen?"""
     runs = {f"seed {seed}": trained("m1", seed) for seed in MODEL_SEEDS}
-    rows = played("m1", {label: run["model"] for label, run in runs.items()}, oracle=True)
+    models = {f"seed {seed}": model_of("m1", seed) for seed in MODEL_SEEDS}
+    rows = played("m1", models, oracle=True)
     shares = [rows[label]["share"]["estimate"] for label in runs]
     return {
         "market": "known/m1",
@@ -107,7 +109,7 @@ def shuffled() -> dict[str, Any]:
 def nulls() -> dict[str, Any]:
     """Trained where nothing can be known: is nothing earned there?"""
     runs = {null: trained(null, 0) for null in NULLS}
-    rows = {null: played(null, {"seed 0": runs[null]["model"]}, beside=False) for null in NULLS}
+    rows = {null: played(null, {"seed 0": model_of(null, 0)}, beside=False) for null in NULLS}
     return {
         "market_seeds": MARKET_SEEDS,
         "training": runs,
@@ -118,7 +120,8 @@ def nulls() -> dict[str, Any]:
 
 def transfer() -> dict[str, Any]:
     """The first model of M1 where nothing can be known: is nothing earned there either?"""
-    models = {f"seed {seed}": trained("m1", seed)["model"] for seed in MODEL_SEEDS[:1]}
+    trained("m1", MODEL_SEEDS[0])
+    models = {f"seed {seed}": model_of("m1", seed) for seed in MODEL_SEEDS[:1]}
     rows = {null: played(null, models, beside=False) for null in NULLS}
     return {"market_seeds": MARKET_SEEDS, "markets": rows, "summary": _passed(rows)}
 
@@ -149,12 +152,16 @@ def folder_of(name: str, seed: int) -> Path:
     return home() / "experiments" / NAME / name / f"seed_{seed}"
 
 
+def model_of(market: str, seed: int) -> str:
+    """Return where the best model of a run lies."""
+    return str(folder_of(market, seed) / "best")
+
+
 def trained(market: str, seed: int) -> dict[str, Any]:
-    """Train one seed on a market, or take the run that is there."""
+    """Train one seed on a market, or take the run that is there, and say what it took."""
     folder = folder_of(market, seed)
     made = create_trainer_from_config(config_of(market), seed=seed, folder=folder).train()
     return {
-        "model": str(folder / "best"),
         "steps": made.steps,
         "best_step": made.best_step,
         "cpu_s": made.cpu_s,
@@ -209,14 +216,19 @@ def played(
     if beside:
         arms += [arm for arm in reference_arms(allow_short=True) if arm.label in BESIDE]
     plan = SeededPlan(market=Ref(use=f"known/{market}"), seeds=MARKET_SEEDS, config=COSTS, draws=20)
-    setting = Setting(
-        TrialRegistry(home() / "experiments" / NAME / "trials.jsonl"),
-        command=("python", "scripts/market_ppo.py"),
-    )
-    found = evaluate_seeded(arms, plan, setting)
+    return {arm.label: _alone(arm, plan) for arm in arms}
+
+
+def _alone(arm: Arm, plan: SeededPlan) -> dict[str, Any]:
+    """Evaluate one arm in a registry of its own: it is measured, not picked from among others."""
+    with tempfile.TemporaryDirectory() as folder:
+        registry = TrialRegistry(Path(folder) / "trials.jsonl")
+        found = evaluate_seeded(
+            [arm], plan, Setting(registry, command=("python", "scripts/market_ppo.py"))
+        )
     for failed in found.failed:
         raise failed.error
-    return {arm.label: _row(arm) for arm in found.arms}
+    return _row(found.arms[0])
 
 
 def _row(arm: ArmReport) -> dict[str, Any]:

@@ -171,14 +171,22 @@ def risk_returns(
     ``ts`` are open times; equity is marked at the closes and was ``equity[0]`` from the first open
     on. Days that are not covered from midnight to midnight are left out.
     """
+    marks, per_year = risk_marks(ts, period_ns, equity)
+    return simple_returns(marks), per_year
+
+
+def risk_marks(
+    ts: NDArray[np.int64], period_ns: int, equity: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return the equity between which risk is measured, and how many such steps a year holds."""
     if period_ns >= DAY_NS:
-        return simple_returns(equity), YEAR_NS / period_ns
+        return equity, YEAR_NS / period_ns
     times = np.concatenate([ts[:1], ts + period_ns])
     marks = np.concatenate([equity[:1], equity])
     first, last = -(-int(times[0]) // DAY_NS), int(times[-1]) // DAY_NS
     midnights = np.arange(first, last + 1, dtype=np.int64) * DAY_NS
     at = np.searchsorted(times, midnights, side="right") - 1
-    return simple_returns(marks[at]), YEAR_NS / DAY_NS
+    return marks[at], YEAR_NS / DAY_NS
 
 
 def simple_returns(equity: FloatArray) -> FloatArray:

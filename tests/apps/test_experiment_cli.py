@@ -5,8 +5,10 @@ from functools import partial
 
 import pytest
 import yaml
+from rich.console import Console
 
 from agent_gym.apps.cli import experiment as command
+from agent_gym.apps.cli import output
 from agent_gym.apps.cli.experiment_view import steps_line
 from agent_gym.training.rl import jobs
 from agent_gym.training.rl.experiment import Experiment
@@ -29,7 +31,7 @@ ASKED = {
 def call(tmp_path, monkeypatch, capsys) -> Call:
     monkeypatch.setenv("AGENT_GYM_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(output, "screen", Console(width=200))
     monkeypatch.setattr(jobs, "LocalExecutor", InlineExecutor)
     monkeypatch.setattr(command, "Experiment", partial(Experiment, job=StandInJob))
     monkeypatch.setattr(command, "SettingsSearch", partial(SettingsSearch, job=StandInJob))

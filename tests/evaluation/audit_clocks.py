@@ -9,7 +9,7 @@ from time import time as now_s  # noqa: TID251 (a planted defect)
 from agent_gym.core.types import Decision
 from tests.evaluation.audit_samples import Follower
 
-IMPORTED_HOUR = time.localtime().tm_hour  # a planted defect
+IMPORTED_DAY = int(now_s() // 86_400)  # a planted defect
 
 
 class ClockWatcher(Follower):
@@ -36,10 +36,10 @@ class NightWorker(ClockWatcher):
 
 
 class BornLate(ClockWatcher):
-    """Goes by the hour in which its module was imported."""
+    """Goes by the day on which its module was imported."""
 
     def act(self, obs):
-        return Decision(float(IMPORTED_HOUR % 2))
+        return Decision(float(IMPORTED_DAY % 2))
 
 
 class TimesItself(Follower):

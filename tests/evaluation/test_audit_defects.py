@@ -293,7 +293,7 @@ PLANTED = {
         "error",
         "depend on the clock of the machine",
     ),
-    "the hour of the import": (
+    "the day of the import": (
         subject_of(clocks.BornLate),
         subject_of(clocks.TimesItself),
         ELSEWHERE,

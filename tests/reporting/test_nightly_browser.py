@@ -99,7 +99,11 @@ def test_the_first_screen_answers(browser):
     for night, word, answer in (
         (bad_night(), "Bad tonight", "4 regressions"),
         (good_night(), "Good tonight", "Nothing got worse"),
-        (like(good_night(), diff=None), "Not sure tonight", "Nothing to compare with"),
+        (
+            like(good_night(), diff=None, baseline=None),
+            "Not sure tonight",
+            "Nothing to compare with",
+        ),
     ):
         browser.open(night)
         script = "return document.querySelector(arguments[0]).textContent"

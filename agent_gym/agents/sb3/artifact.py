@@ -12,8 +12,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-import safetensors.torch
 from safetensors import SafetensorError
+from safetensors import torch as tensors_in_files
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from agent_gym.agents.sb3.card import (
@@ -119,7 +119,7 @@ def load_policy(folder: Path) -> Policy:
     folder = settled(folder)
     card = read_card(folder)
     try:
-        weights = safetensors.torch.load(read_checked(folder, WEIGHTS, card))
+        weights = tensors_in_files.load(read_checked(folder, WEIGHTS, card))
     except SafetensorError as error:
         raise DataError("these are no weights", where=str(folder / WEIGHTS)) from error
     normalizer = None
@@ -172,7 +172,7 @@ def _check_place(folder: Path) -> None:
 
 
 def _write(policy: Policy, folder: Path, more: dict[str, bytes]) -> ModelCard:
-    files = {WEIGHTS: safetensors.torch.save(policy.tensors())} | more
+    files = {WEIGHTS: tensors_in_files.save(policy.tensors())} | more
     if policy.normalizer is not None:
         files[NORMALIZER] = policy.normalizer.to_bytes()
     card = policy.card.sealed(files)

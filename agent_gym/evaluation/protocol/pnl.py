@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from agent_gym.core.clock import DAY_NS
 from agent_gym.core.types import FloatArray
-from agent_gym.evaluation.metrics import risk_returns
+from agent_gym.evaluation.metrics import risk_marks
 from agent_gym.evaluation.results import BacktestResults
 
 BP = 1e4
@@ -75,10 +75,11 @@ def daily_means(ts: NDArray[np.int64], values: FloatArray) -> FloatArray:
 def trial_returns(run: BacktestResults) -> tuple[FloatArray, float]:
     """Return the series that a trial is judged by and how many of its periods make a year.
 
-    Days, or bars where these are longer. An account that was ruined has lost everything in one
-    period: no ratio of what is left could be taken.
+    Days, or bars where these are longer. An account that was ruined loses everything in that
+    period and has nothing to lose afterwards: its series is as long as that of any other.
     """
-    returns, per_year = risk_returns(run.bars.ts, run.bars.period_ns, run.equity)
-    if not returns.size and run.equity.size > 2 and not (run.equity > 0.0).all():
-        return np.array([-1.0, 0.0]), per_year
-    return returns, per_year
+    marks, per_year = risk_marks(run.bars.ts, run.bars.period_ns, run.equity)
+    left = np.where(np.minimum.accumulate(marks) > 0.0, marks, 0.0)
+    before = left[:-1]
+    changes = np.divide(np.diff(left), before, out=np.zeros_like(before), where=before > 0.0)
+    return changes, per_year

@@ -69,7 +69,7 @@ def onnx_bytes(policy: Policy) -> bytes:
     width, dtype = policy.card.observations.width, policy.card.observations.dtype
     example = torch.zeros((2, width), dtype=getattr(torch, dtype))
     program = torch.onnx.export(
-        _Acting(policy).eval(),
+        _Acting(policy).train(mode=False),
         (example,),
         input_names=[INPUT],
         output_names=[OUTPUT],

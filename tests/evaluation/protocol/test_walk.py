@@ -172,5 +172,11 @@ def test_a_ruined_account_lost_everything():
     run = traded(ledger(), Arm(label="x", refs=(CROSS,)))
     returns, _ = trial_returns(run)
     assert returns.size == 16
-    gone = replace(run, equity=np.concatenate([run.equity[:-1], [-1.0]]))
-    assert trial_returns(gone)[0].tolist() == [-1.0, 0.0]
+    half = run.equity.size // 2
+    gone = replace(run, equity=np.where(np.arange(run.equity.size) < half, run.equity, -1.0))
+    lost, _ = trial_returns(gone)
+    end = int(np.argmin(lost))
+    assert lost.size == returns.size  # trials of a bench are laid side by side
+    assert (lost[end], lost[end + 1 :].tolist()) == (-1.0, [0.0] * (returns.size - end - 1))
+    assert lost[:end].tolist() == returns[:end].tolist()
+    assert 0 < end < returns.size - 1
