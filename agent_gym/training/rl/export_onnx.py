@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,15 +72,16 @@ def onnx_bytes(policy: Policy) -> bytes:
     """Return the graph as the content of a file."""
     width, dtype = policy.card.observations.width, policy.card.observations.dtype
     example = torch.zeros((2, width), dtype=getattr(torch, dtype))
-    program = torch.onnx.export(
-        _Acting(policy).train(mode=False),
-        (example,),
-        input_names=[INPUT],
-        output_names=[OUTPUT],
-        dynamic_shapes=({0: torch.export.Dim("n")},),
-        dynamo=True,
-        verbose=False,
-    )
+    with _quietly():
+        program = torch.onnx.export(
+            _Acting(policy).train(mode=False),
+            (example,),
+            input_names=[INPUT],
+            output_names=[OUTPUT],
+            dynamic_shapes=({0: torch.export.Dim("n")},),
+            dynamo=True,
+            verbose=False,
+        )
     if program is None:
         raise AgentGymError("torch has made no ONNX graph")
     model = program.model_proto
@@ -85,6 +90,20 @@ def onnx_bytes(policy: Policy) -> bytes:
     onnx.helper.set_model_props(model, {"agent_gym": to_json(said)})
     content: bytes = model.SerializeToString()
     return content
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep what the exporter says of its own insides from the user; errors are raised."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
 
 
 def sample_observations(policy: Policy, n: int) -> NDArray[Any]:
