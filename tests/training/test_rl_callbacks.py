@@ -250,3 +250,8 @@ def test_metrics_have_the_losses_of_ppo(tmp_path: Path) -> None:
     assert first["step"] == "72"
     assert float(first["learning_rate"]) == pytest.approx(0.003 * (1 - 72 / 360))
     assert first["std"] == ""
+
+
+def test_result_names_the_variant_that_was_trained_in(tmp_path: Path) -> None:
+    result = Trainer(small_config("sac"), 5, tmp_path, [StopAt(2)]).train()
+    assert result.env == "LunarLanderContinuous-v3"

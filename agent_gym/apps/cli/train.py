@@ -33,7 +33,7 @@ from agent_gym.training.rl.export import export_zip
 from agent_gym.training.rl.folder_lock import at_work
 from agent_gym.training.rl.result import RunFolder, TrainingResult
 from agent_gym.training.rl.run_records import FINISHED, ArmRuns, read_run, stored_config
-from agent_gym.training.rl.setup import make_plan
+from agent_gym.training.rl.setup import make_plan, recipe_of
 from agent_gym.training.rl.summary import Ask, metrics_rows, summarize
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=True)
@@ -119,7 +119,7 @@ def train_seeds(config: TrainerConfig, folder: Path, runs: TrainRuns) -> list[Tr
     seeds = runs.seed_list()
     workers = runs.workers_for(len(seeds))
     say(
-        f"{config.algo} on {config.env}, {config.steps:,} steps, seeds "
+        f"{config.algo} on {recipe_of(config).env}, {config.steps:,} steps, seeds "
         f"{', '.join(map(str, seeds))}, {workers} at once, into {folder}"
     )
     try:
@@ -153,7 +153,7 @@ def conclude(
     (row,) = metrics_rows(summary)
     chosen = best_run([record.folder for record in records if record.status in FINISHED])
     payload: dict[str, Any] = row | {
-        "title": f"{config.algo} on {config.env}, {config.steps:,} steps",
+        "title": f"{config.algo} on {recipe_of(config).env}, {config.steps:,} steps",
         "status": summary["status"],
         "n": row["seeds"],
         "seeds": [

@@ -18,6 +18,7 @@ from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.episodes import mean_reward
 from agent_gym.training.rl.result import Episode, RunFolder, RunStatus, TrainingResult
 from agent_gym.training.rl.resuming import training_versions
+from agent_gym.training.rl.setup import recipe_of
 
 SOLVED = 200.0
 LANDER = "LunarLander"
@@ -84,7 +85,7 @@ class Outcome:
             status=status,
             error=error,
             algo=self.config.algo,
-            env=self.config.env,
+            env=recipe_of(self.config).env,
             seed=self.seed,
             steps=self.steps,
             best_step=self.best_step,

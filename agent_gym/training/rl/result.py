@@ -29,7 +29,7 @@ class TrainingResult(Config):
     status: RunStatus
     error: dict[str, Any] | None = None
     algo: str
-    env: str
+    env: str = Field(description="in which it was trained, after continuous: auto has chosen")
     seed: int
     steps: int = Field(description="that were taken")
     best_step: int | None = Field(description="after which the kept model was best")
