@@ -253,5 +253,5 @@ def test_metrics_have_the_losses_of_ppo(tmp_path: Path) -> None:
 
 
 def test_result_names_the_variant_that_was_trained_in(tmp_path: Path) -> None:
-    result = Trainer(small_config("sac"), 5, tmp_path, [StopAt(2)]).train()
+    result = Trainer(small_config("sac"), 5, tmp_path).train()
     assert result.env == "LunarLanderContinuous-v3"
