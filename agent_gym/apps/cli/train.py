@@ -169,7 +169,8 @@ def conclude(
     files = {"Runs": str(folder), "Figures": str(folder / METRICS)}
     if chosen is not None:
         files |= {"Best model": str(RunFolder(chosen).best)}
-        export_zip(RunFolder(chosen).best, folder / ZIP)
+        if (RunFolder(chosen).best / ZIP).exists():  # a model of JAX is kept without
+            export_zip(RunFolder(chosen).best, folder / ZIP)
     problem = None
     if chosen is not None and runs.report:
         try:
