@@ -6,12 +6,11 @@ nothing else runs in it, and allows no address at all. Without scripts everythin
 
 from __future__ import annotations
 
-from base64 import b64encode
 from functools import cache
-from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+from agent_gym.reporting.document import Dress, html_document
 from agent_gym.reporting.nightly.rows import (
     MOST_CARDS,
     MOST_ROWS,
@@ -160,30 +159,10 @@ def _past(result: NightlyResult, rows: Rows) -> str:
 
 
 def _document(title: str, body: str, colour: str) -> str:
-    script, style = _asset(SCRIPT), _asset(STYLE)
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; "
-        f"style-src {_hash(style)} {_hash(NO_SCRIPT)}; base-uri 'none'; form-action 'none'"
-    )
-    return "\n".join(
-        (
-            f'<!doctype html>\n<html lang="en" data-light="{colour}">',
-            '<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="referrer" content="no-referrer">',
-            f"<title>{escape(visible(title, 200))}</title>",
-            f"<style>{style}</style>\n<noscript><style>{NO_SCRIPT}</style></noscript>\n</head>",
-            f"<body>\n{body}\n<script>{script}</script>\n</body>\n</html>\n",
-        )
-    )
+    dress = Dress(_asset(SCRIPT), _asset(STYLE), NO_SCRIPT)
+    return html_document(visible(title, 200), body, colour, dress)
 
 
 @cache
 def _asset(name: str) -> str:
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
-
-
-@cache
-def _hash(text: str) -> str:
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

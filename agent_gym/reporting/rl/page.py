@@ -6,14 +6,13 @@ no address at all; videos are in the page itself. Without scripts everything can
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
-from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
 from agent_gym.core.errors import DataError
+from agent_gym.reporting.document import Dress, html_document
 from agent_gym.reporting.nightly.text import many, one_line, visible
 from agent_gym.reporting.rl.canvas import steps_text
 from agent_gym.reporting.rl.compare_plots import comparison, distributions, profiles, survival
@@ -184,30 +183,10 @@ def _compared(arms: Sequence[Arm]) -> str:
 
 
 def _document(title: str, body: str, colour: str) -> str:
-    script, style = _asset(SCRIPT), _asset(STYLE)
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; media-src data:; "
-        f"style-src {_hash(style)} {_hash(NO_SCRIPT)}; base-uri 'none'; form-action 'none'"
-    )
-    return "\n".join(
-        (
-            f'<!doctype html>\n<html lang="en" data-light="{colour}">',
-            '<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="referrer" content="no-referrer">',
-            f"<title>{escape(visible(title, 200))}</title>",
-            f"<style>{style}</style>\n<noscript><style>{NO_SCRIPT}</style></noscript>\n</head>",
-            f"<body>\n{body}\n<script>{script}</script>\n</body>\n</html>\n",
-        )
-    )
+    dress = Dress(_asset(SCRIPT), _asset(STYLE), NO_SCRIPT, media=True)
+    return html_document(visible(title, 200), body, colour, dress)
 
 
 @cache
 def _asset(name: str) -> str:
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
-
-
-@cache
-def _hash(text: str) -> str:
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
