@@ -23,7 +23,7 @@ from agent_gym.pipeline.nightly import (
 from agent_gym.pipeline.nightly.code_identity import code_identity
 from agent_gym.pipeline.nightly.frozen import freeze
 from agent_gym.pipeline.nightly.imported import imported_libraries, imported_packages
-from agent_gym.pipeline.nightly.libraries import distributions_of, library_hashes
+from agent_gym.pipeline.nightly.libraries import distributions_of, library_hashes, required
 from agent_gym.pipeline.nightly.prepare import uncounted, widened
 from agent_gym.pipeline.nightly.proof import most_different
 from agent_gym.pipeline.nightly.run import Silence
@@ -280,6 +280,13 @@ class TestLibraries:
         record = site / "listed_lib-1.0.dist-info/RECORD"
         record.write_text(record.read_text().replace("=a,", "=b,"))
         assert code_identity(("buyer",)).libraries != edited.libraries
+
+    @pytest.mark.parametrize("inside", ["PKG-INFO", ""], ids=["folder", "file"])
+    def test_a_working_copy_says_what_it_needs_in_another_file(self, site, inside):
+        said = site / "copied_lib.egg-info" / inside
+        said.parent.mkdir(exist_ok=True)
+        said.write_text("Name: copied-lib\nRequires-Dist: needed-lib\n\nabout\n")
+        assert required(["copied-lib"]) == {"copied-lib", "needed-lib"}
 
     def test_what_nobody_claims_is_code_of_the_users_and_frozen(self, site, tmp_path):
         assert imported_packages(["buyer"]) == ("bare_lib", "buyer")

@@ -108,11 +108,16 @@ def _modules(folder: Path) -> set[str]:
 
 
 def _required_by(folder: Path, extras: frozenset[str]) -> Iterator[str]:
-    head = _read(folder / "METADATA").decode(errors="replace").partition("\n\n")[0]
+    head = _metadata(folder).decode(errors="replace").partition("\n\n")[0]
     for name, condition in _REQUIRED.findall(head):
         asked = set(_EXTRA.findall(condition))
         if not asked or asked & extras:
             yield normal(name)
+
+
+def _metadata(folder: Path) -> bytes:
+    """Return what a distribution says about itself; in a working copy it lies in another file."""
+    return _read(folder / "METADATA") or _read(folder / "PKG-INFO") or _read(folder)
 
 
 def _hash(name: str, folder: Path | None) -> str:
