@@ -29,6 +29,7 @@ OTHER = {
     "clip_range": 0.13,
     "clip_range_vf": 0.17,
     "target_kl": 0.019,
+    "fused_adam": None,
     "use_rms_prop": None,
     "rms_prop_eps": 0.003,
     "buffer_size": 300,
@@ -60,6 +61,10 @@ READ = {
     "clip_range_vf": lambda model: model.clip_range_vf and model.clip_range_vf(0.5),
     "use_rms_prop": lambda model: type(model.policy.optimizer).__name__,
     "rms_prop_eps": lambda model: model.policy.optimizer.defaults["eps"],
+    "fused_adam": lambda model: (
+        model.policy.optimizer.defaults["fused"],
+        model.policy.optimizer.defaults["eps"] == 1e-5,  # as without it
+    ),
     "buffer_size": lambda model: (model.buffer_size, model.replay_buffer.buffer_size),
     "train_freq": lambda model: model.train_freq.frequency,
     "action_noise": lambda model: model.action_noise and model.action_noise._sigma.tolist(),

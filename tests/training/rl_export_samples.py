@@ -28,7 +28,7 @@ def config_of(algo: str, env: str, **more: Any) -> TrainerConfig:
     else:
         agent |= {"buffer_size": 1_000, "learning_starts": 40, "batch_size": 16}
     if algo == "ppo":
-        agent |= {"batch_size": 16, "n_epochs": 2}
+        agent |= {"batch_size": 16, "n_epochs": 2, "fused_adam": True}
     return TrainerConfig.model_validate(said | more | {"agent": agent | more.get("agent", {})})
 
 

@@ -37,6 +37,7 @@ AGENTS: dict[str, dict[str, Any]] = {
         "learning_rate": "linear_0.003",
         "clip_range": "linear_0.3_0.1",
         "net_arch": (8, 8),
+        "fused_adam": True,
     },
     "a2c": {"n_steps": 6, "learning_rate": "linear_0.003_0.001", "net_arch": (8, 8)},
     "sac": REPLAY,

@@ -39,6 +39,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "silu": nn.SiLU,
 }
 RATES = ("clip_range", "clip_range_vf")
+ADAM_EPS = 1e-5  # what the library takes for PPO unless it is told something about Adam
 FITTING = {
     "discrete": "an environment with discrete actions, such as LunarLander-v3",
     "continuous": "an environment with continuous actions, such as LunarLanderContinuous-v3",
@@ -92,10 +93,13 @@ def build_model(config: AgentConfig, env: VecEnv, seed: int) -> BaseAlgorithm:
 
 def policy_kwargs(config: AgentConfig) -> dict[str, Any]:
     """Return what the networks are made of, as the library wants it."""
-    return {
+    told: dict[str, Any] = {
         "net_arch": list(config.net_arch),
         "activation_fn": ACTIVATIONS[config.activation],
     }
+    if isinstance(config, PPOConfig) and config.fused_adam:
+        told["optimizer_kwargs"] = {"fused": True, "eps": ADAM_EPS}
+    return told
 
 
 def schedule(rate: Rate) -> float | LinearSchedule:

@@ -10,6 +10,7 @@ import re
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
+from typing_extensions import override
 
 from agent_gym.core.registry import Config
 
@@ -85,6 +86,13 @@ class PPOConfig(OnPolicyConfig):
     clip_range: Rate = 0.2
     clip_range_vf: Rate | None = None
     target_kl: float | None = Field(default=None, gt=0.0)
+    fused_adam: bool = Field(default=False, description="faster; rounds in another order")
+
+    @override
+    def model_kwargs(self) -> dict[str, Any]:
+        return {
+            name: value for name, value in super().model_kwargs().items() if name != "fused_adam"
+        }
 
 
 class A2CConfig(OnPolicyConfig):

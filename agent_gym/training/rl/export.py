@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_gym.agents.sb3.algorithms import ALGORITHMS
+from agent_gym.agents.sb3.algorithms import ALGORITHMS, policy_kwargs
 from agent_gym.agents.sb3.artifact import ZIP, Policy, load_policy, verify_model
 from agent_gym.agents.sb3.card import CARD
-from agent_gym.agents.sb3.config import NoisyConfig, Rate, parse_rate
+from agent_gym.agents.sb3.config import AgentConfig, NoisyConfig, Rate, parse_rate
 from agent_gym.core.errors import ConfigError, DataError, StoreError
 from agent_gym.core.files import atomic_path
 from agent_gym.core.registry import configure
@@ -32,7 +32,6 @@ from agent_gym.training.rl.setup import recipe_of
 
 WIDTH = 100
 CONTRIB = ("tqc", "qrdqn")
-ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "elu": "ELU", "silu": "SiLU"}
 SAID = ("python", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "box2d", "numpy", "cpu")
 
 
@@ -225,9 +224,7 @@ def _model(config: TrainerConfig, recipe: EnvRecipe) -> str:
         said["action_noise"] = (
             f"NormalActionNoise(np.zeros({shape}), np.full({shape}, {noise}))" if noise else "None"
         )
-    activation = f"torch.nn.{ACTIVATIONS[agent.activation]}"
-    net = list(agent.net_arch)
-    said["policy_kwargs"] = f'{{"net_arch": {net}, "activation_fn": {activation}}}'
+    said["policy_kwargs"] = _policy(agent)
     lines = [f"    {name}={value}," for name, value in said.items()]
     algo = ALGORITHMS[config.algo].model.__name__
     return "\n".join(
@@ -241,6 +238,13 @@ def _model(config: TrainerConfig, recipe: EnvRecipe) -> str:
             ")",
         ]
     )
+
+
+def _policy(agent: AgentConfig) -> str:
+    kwargs = policy_kwargs(agent)
+    told = {name: repr(value) for name, value in kwargs.items()}
+    told["activation_fn"] = f"torch.nn.{kwargs['activation_fn'].__name__}"
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in told.items()) + "}"
 
 
 def _rates(config: TrainerConfig) -> dict[str, Rate | None]:
