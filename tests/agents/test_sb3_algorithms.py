@@ -77,7 +77,12 @@ READ = {
         model.gamma,
         model.rollout_buffer.gamma if hasattr(model, "rollout_buffer") else None,
     ),
-    "n_steps": lambda model: (model.n_steps, model.rollout_buffer.buffer_size),
+    "n_steps": lambda model: (
+        model.n_steps,
+        model.rollout_buffer.buffer_size
+        if hasattr(model, "rollout_buffer")
+        else getattr(model.replay_buffer, "n_steps", None),
+    ),
     "gae_lambda": lambda model: (model.gae_lambda, model.rollout_buffer.gae_lambda),
     "exploration_fraction": lambda model: model.exploration_schedule(0.9),
     "exploration_initial_eps": lambda model: model.exploration_schedule(1.0),

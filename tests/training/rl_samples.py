@@ -41,7 +41,7 @@ AGENTS: dict[str, dict[str, Any]] = {
     },
     "a2c": {"n_steps": 6, "learning_rate": "linear_0.003_0.001", "net_arch": (8, 8)},
     "sac": REPLAY,
-    "td3": REPLAY | {"action_noise": 0.2},
+    "td3": REPLAY | {"action_noise": 0.2, "n_steps": 3},
     "tqc": REPLAY,
     "dqn": REPLAY | {"target_update_interval": 40, "exploration_fraction": 0.5},
     "qrdqn": REPLAY | {"target_update_interval": 40, "exploration_fraction": 0.5},

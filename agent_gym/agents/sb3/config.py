@@ -119,6 +119,7 @@ class OffPolicyConfig(AgentConfig):
     tau: float = Field(default=0.005, gt=0.0, le=1.0)
     train_freq: int = Field(default=1, ge=1, description="steps of each environment an iteration")
     gradient_steps: int = Field(default=1, ge=-1, description="-1: as many as steps were taken")
+    n_steps: int = Field(default=1, ge=1, description="rewards summed before a value is trusted")
 
 
 class NoisyConfig(OffPolicyConfig):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.noise import (
     ActionNoise,
     NormalActionNoise,
@@ -21,6 +21,10 @@ from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.training.rl.torch_state import Arrays
 
 REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+KEPT = (
+    ReplayBuffer,
+    NStepReplayBuffer,
+)  # the second sums rewards when it is read, and keeps no more
 
 
 def _noises(noise: ActionNoise | None) -> list[OrnsteinUhlenbeckActionNoise]:
@@ -53,7 +57,7 @@ def restore_noise(noise: ActionNoise | None, arrays: Arrays, count: int) -> None
 
 def _replay_of(model: BaseAlgorithm) -> ReplayBuffer | None:
     buffer = getattr(model, "replay_buffer", None)
-    if buffer is None or type(buffer) is ReplayBuffer:
+    if buffer is None or type(buffer) in KEPT:
         return buffer
     raise ConfigError("how to keep this replay buffer is not known", found=type(buffer).__name__)
 
