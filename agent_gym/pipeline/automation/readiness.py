@@ -31,7 +31,8 @@ class ReadinessPolicy(Config):
         """Return the defaults with what the environment says instead.
 
         Example:
-            >>> ReadinessPolicy.from_environment({"TRAINING_MIN_TRAJECTORIES": "40"}).min_trajectories
+            >>> policy = ReadinessPolicy.from_environment({"TRAINING_MIN_TRAJECTORIES": "40"})
+            >>> policy.min_trajectories
             40
         """
         said = os.environ if environment is None else environment
