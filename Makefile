@@ -3,9 +3,10 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 READY := .venv/.ready
 BROWSER := .venv/.browser
+DATABASE := .venv/.database
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code docs clean
+.PHONY: help gym harness demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -14,6 +15,9 @@ gym: $(READY)            ## the main job: the nightly suite against its baseline
 	test -e $(HOME_OF_RESULTS)/reports/baseline/current.json \
 	  || $(BIN)/agent-gym nightly --update-baseline --reason "first baseline"
 	$(BIN)/agent-gym nightly --fail-on-regression --print-summary
+
+harness: $(READY)        ## the whole loop: play, record, train, judge on sealed snapshots, serve the best
+	$(BIN)/agent-gym harness
 
 demo: $(READY)           ## a backtest from market to report, end to end
 	$(BIN)/agent-gym demo
@@ -29,7 +33,7 @@ results: $(READY)        ## the table of the lander, 5 seeds each (hours; LEARNE
 	  OMP_NUM_THREADS=1 $(BIN)/agent-gym train --config $$name --set learner=$(LEARNER) --seeds 5 || exit 1; done
 	$(BIN)/agent-gym results lander --from $(HOME_OF_RESULTS)/experiments --out docs/results
 
-test: $(READY) $(BROWSER)   ## all tests, in parallel, with doctests
+test: $(READY) $(BROWSER) $(DATABASE)   ## all tests, in parallel, with doctests
 	$(BIN)/pytest
 
 lint: $(READY)           ## style, types, import order, file sizes
@@ -72,6 +76,13 @@ $(BROWSER): $(READY)
 	{ command -v chromium && command -v chromedriver; } >/dev/null \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver; } \
 	  || echo "no browser could be installed: the tests that need one will be skipped"
+	touch $@
+
+# The trajectory store is tested on a real PostgreSQL as well; without one these tests are skipped.
+$(DATABASE): $(READY)
+	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql; } \
+	  || echo "PostgreSQL could not be installed: the tests that need it will be skipped"
 	touch $@
 
 clean:                   ## remove everything that was built

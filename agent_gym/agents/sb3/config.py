@@ -7,7 +7,7 @@ defaults: a default that differs from the library's would surprise whoever compa
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 from typing_extensions import override
@@ -20,6 +20,11 @@ Rate: TypeAlias = float | str
 ``linear_0.001_0.0001`` ends at the second value.
 """
 
+Layers: TypeAlias = tuple[Annotated[int, Field(ge=1, le=16_384)], ...]
+"""How many units each hidden layer has."""
+
+MOST_KEPT = 10_000_000  # steps of a replay buffer: gigabytes even where a step is a few numbers
+AUTO = re.compile(r"^auto(_(?P<start>\d+(\.\d*)?([eE][+-]?\d+)?))?$")
 RATE = re.compile(r"^linear_(?P<start>[0-9.eE+-]+?)(_(?P<end>[0-9.eE+-]+))?$")
 
 
@@ -46,7 +51,7 @@ class AgentConfig(Config):
 
     learning_rate: Rate = 3e-4
     gamma: float = Field(default=0.99, ge=0.0, le=1.0)
-    net_arch: tuple[int, ...] = Field(default=(64, 64), min_length=1)
+    net_arch: Layers = Field(default=(64, 64), min_length=1)
     activation: Literal["relu", "tanh", "elu", "silu"] = "tanh"
 
     @field_validator("learning_rate", "clip_range", "clip_range_vf", check_fields=False)
@@ -111,9 +116,9 @@ class A2CConfig(OnPolicyConfig):
 class OffPolicyConfig(AgentConfig):
     """What all that learn from a replay buffer share."""
 
-    net_arch: tuple[int, ...] = Field(default=(256, 256), min_length=1)
+    net_arch: Layers = Field(default=(256, 256), min_length=1)
     activation: Literal["relu", "tanh", "elu", "silu"] = "relu"
-    buffer_size: int = Field(default=1_000_000, ge=1)
+    buffer_size: int = Field(default=1_000_000, ge=1, le=MOST_KEPT)
     learning_starts: int = Field(default=100, ge=0, description="steps at random before learning")
     batch_size: int = Field(default=256, ge=1)
     tau: float = Field(default=0.005, gt=0.0, le=1.0)
@@ -138,6 +143,17 @@ class SACConfig(OffPolicyConfig):
     target_update_interval: int = Field(default=1, ge=1)
     use_sde: bool = False
 
+    @field_validator("ent_coef")
+    @classmethod
+    def _an_entropy(cls, value: float | str) -> float | str:
+        if isinstance(value, str):
+            found = AUTO.match(value)
+            if found is None or (found["start"] is not None and not float(found["start"]) > 0.0):
+                raise ValueError("it is a number, auto, or auto_START with a start above 0")
+        elif value < 0.0:
+            raise ValueError("it is at least 0")
+        return value
+
 
 class TQCConfig(SACConfig):
     """Truncated quantile critics."""
@@ -153,7 +169,7 @@ class TD3Config(NoisyConfig):
     algo: ClassVar[str] = "td3"
 
     learning_rate: Rate = 1e-3
-    net_arch: tuple[int, ...] = Field(default=(400, 300), min_length=1)
+    net_arch: Layers = Field(default=(400, 300), min_length=1)
     policy_delay: int = Field(default=2, ge=1)
     target_policy_noise: float = Field(default=0.2, ge=0.0)
     target_noise_clip: float = Field(default=0.5, ge=0.0)
@@ -165,7 +181,7 @@ class DQNConfig(OffPolicyConfig):
     algo: ClassVar[str] = "dqn"
 
     learning_rate: Rate = 1e-4
-    net_arch: tuple[int, ...] = Field(default=(64, 64), min_length=1)
+    net_arch: Layers = Field(default=(64, 64), min_length=1)
     batch_size: int = Field(default=32, ge=1)
     tau: float = Field(default=1.0, gt=0.0, le=1.0)
     train_freq: int = Field(default=4, ge=1, description="steps of each environment an iteration")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,30 @@ UNTOLD = ("target_update_interval", "use_sde")  # fields that SBX has no ear for
 
 def build_jax_model(config: AgentConfig, env: VecEnv, seed: int) -> BaseAlgorithm:
     """Return an untrained model of SBX; a setting that it would not obey is refused."""
-    name = CLASSES.get(type(config))
-    if name is None:
+    check_jax(config)
+    check_observations(env.observation_space)
+    check_actions(config, env.action_space)
+    sbx, linen = _library("sbx"), _library("flax.linen")
+    kwargs = {key: value for key, value in config.model_kwargs().items() if key not in UNTOLD}
+    if isinstance(config, NoisyConfig):
+        kwargs["action_noise"] = action_noise(config.action_noise, env.action_space)
+    model: BaseAlgorithm = getattr(sbx, CLASSES[type(config)])(
+        "MlpPolicy",
+        env,
+        learning_rate=schedule(config.learning_rate),
+        policy_kwargs={
+            "net_arch": list(config.net_arch),
+            "activation_fn": getattr(linen, config.activation),
+        },
+        seed=seed,
+        **kwargs,
+    )
+    return model
+
+
+def check_jax(config: AgentConfig) -> None:
+    """Refuse an algorithm or a setting that SBX does not know, and SBX where it is absent."""
+    if type(config) not in CLASSES:
         raise ConfigError(
             "this algorithm is not learned in JAX",
             where="learner",
@@ -42,24 +65,8 @@ def build_jax_model(config: AgentConfig, env: VecEnv, seed: int) -> BaseAlgorith
             raise ConfigError(
                 "SBX does not know this setting", where=f"agent ({config.algo}): {field}"
             )
-    check_observations(env.observation_space)
-    check_actions(config, env.action_space)
-    sbx, linen = _library("sbx"), _library("flax.linen")
-    kwargs = {key: value for key, value in config.model_kwargs().items() if key not in UNTOLD}
-    if isinstance(config, NoisyConfig):
-        kwargs["action_noise"] = action_noise(config.action_noise, env.action_space)
-    model: BaseAlgorithm = getattr(sbx, name)(
-        "MlpPolicy",
-        env,
-        learning_rate=schedule(config.learning_rate),
-        policy_kwargs={
-            "net_arch": list(config.net_arch),
-            "activation_fn": getattr(linen, config.activation),
-        },
-        seed=seed,
-        **kwargs,
-    )
-    return model
+    if find_spec("sbx") is None:  # looked for, not imported: JAX and forks do not get along
+        raise _absent("sbx")
 
 
 def is_jax(model: BaseAlgorithm) -> bool:
@@ -114,9 +121,13 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ConfigError(
-            "the JAX learner is not installed",
-            where="learner: sbx",
-            found=str(error),
-            remedy="pip install 'agent-gym[fast]', or say learner: sb3",
-        ) from error
+        raise _absent(str(error)) from error
+
+
+def _absent(found: str) -> ConfigError:
+    return ConfigError(
+        "the JAX learner is not installed",
+        where="learner: sbx",
+        found=found,
+        remedy="pip install 'agent-gym[fast]', or say learner: sb3",
+    )

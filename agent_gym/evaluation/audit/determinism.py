@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle, zip_longest
 from typing import Any
 
+from numpy.typing import NDArray
 from pydantic import Field
 
 from agent_gym.core.clock import DAY_NS, HOUR_NS, SECOND_NS
 from agent_gym.core.registry import Config, register
-from agent_gym.core.types import Decision, Inspectable, Learner
+from agent_gym.core.types import Decision, Learner
 from agent_gym.evaluation.audit.changed_bars import turned_round
 from agent_gym.evaluation.audit.elsewhere import HASH_SEED, hashes, play_away
 from agent_gym.evaluation.audit.finding import Finding, error, fine, unchecked
 from agent_gym.evaluation.audit.generators import global_generators
 from agent_gym.evaluation.audit.shifted_clock import shifted_clock
 from agent_gym.evaluation.audit.stream import Stream, differing, replay, walk
-from agent_gym.evaluation.audit.subject import Subject
+from agent_gym.evaluation.audit.subject import Subject, weights_of
 
 DRAW_FROM_SEEDS = "Draw from start.seeds in reset(), never from a generator that all share"
+MAY_LEARN = "A second episode may differ: the agent learns, and may keep what it did."
 DECIDE_BY_TS = "Decide by the time of the observation (obs.ts), never by the machine's clock"
 HOUR_S, DAY_S = HOUR_NS // SECOND_NS, DAY_NS // SECOND_NS
 CLOCKS = (  # seconds ahead, and seconds gained at every reading: all hours, weekdays and months
@@ -192,11 +194,15 @@ def _again(subject: Subject) -> Iterator[Finding]:
 
 def _after_reset(subject: Subject) -> Iterator[Finding]:
     agent = subject.ready()
-    if isinstance(agent, Learner | Inspectable):
-        yield unchecked("A second episode may differ: the agent learns, and may keep what it did.")
+    if isinstance(agent, Learner):
+        yield unchecked(MAY_LEARN)
         return
+    before = weights_of(agent)
     first = subject.play(agent=agent).decisions
     second = subject.play(agent=agent).decisions
+    if _moved(before, weights_of(agent)):  # weights that rest, as a trained model's, are no excuse
+        yield unchecked(MAY_LEARN)
+        return
     changed = differing(first, second)
     if changed:
         yield error(
@@ -209,6 +215,12 @@ def _after_reset(subject: Subject) -> Iterator[Finding]:
         )
     else:
         yield fine("reset() forgets the last episode.", decisions=len(first))
+
+
+def _moved(before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray[Any]]) -> bool:
+    """Say whether any weight is another than it was."""
+    same = before.keys() == after.keys()
+    return not same or any(before[name].tobytes() != after[name].tobytes() for name in before)
 
 
 def _side_by_side(subject: Subject) -> Iterator[Finding]:

@@ -51,10 +51,11 @@ def sign_flip(
     seen, slack = float(row.sum()), ROUNDING * float(np.abs(row).sum())
     two_sided = alternative == "two-sided"
     if row.size <= MAX_EXACT_PAIRS:
-        sums = np.zeros(1)
-        for value in row:
-            sums = np.concatenate([sums + value, sums - value])
-        return _extreme(sums, seen - slack, abs(seen) - slack, two_sided) / sums.size
+        least = abs(seen) - slack if two_sided else seen - slack
+        count = _patterns_above(row, least)
+        if two_sided:  # every pattern has its mirror image
+            count = 2 * count if least > 0.0 else 2**row.size
+        return count / 2.0**row.size
     rng = (seeds or Seeds(0)).child("sign flips").rng()
     size, count = max(1, CHUNK // row.size), 0
     for done in range(0, reps, size):
@@ -79,6 +80,23 @@ def holm(p_values: ArrayLike) -> FloatArray:
     adjusted = np.empty_like(row)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
+
+
+def _patterns_above(row: FloatArray, least: float) -> int:
+    """Count the sign patterns whose sum is at least ``least``.
+
+    Both halves have few patterns; for each of one half it is looked up how many of the other do.
+    """
+    first, second = (_sums(half) for half in np.array_split(row, 2))
+    second.sort()
+    return int(np.sum(second.size - np.searchsorted(second, least - first, side="left")))
+
+
+def _sums(row: FloatArray) -> FloatArray:
+    sums = np.zeros(1)
+    for value in row:
+        sums = np.concatenate([sums + value, sums - value])
+    return sums
 
 
 def _extreme(sums: FloatArray, least: float, least_size: float, two_sided: bool) -> int:

@@ -1,0 +1,1 @@
+"""The service: HTTP routes that parse, call and render."""

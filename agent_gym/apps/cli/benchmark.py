@@ -1,0 +1,74 @@
+"""``agent-gym benchmark``: players on snapshots, measured against the attainable optimum."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_gym.apps.cli.output import EXIT_RUN, emit, table
+from agent_gym.core.errors import ConfigError
+from agent_gym.core.registry import Ref
+from agent_gym.evaluation.benchmark.runner import BenchmarkRunner, RunnerConfig
+from agent_gym.markets.snapshot.public_file import SUFFIX
+from agent_gym.rollouts.progress import progress_bar
+
+app = typer.Typer(no_args_is_help=True)
+DEFAULT_AGENTS = ("benchmark/flat", "benchmark/random", "benchmark/sentiment")
+
+
+@app.command()
+def run(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Snapshots, or folders of them.")
+    ],
+    agent: Annotated[
+        list[str] | None, typer.Option(help="Name of an agent; may be repeated.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Episodes at a time.")] = 2,
+    timeout_s: Annotated[float, typer.Option(min=0.1, help="Wall time of an episode.")] = 60.0,
+    max_steps: Annotated[int | None, typer.Option(min=1, help="Ticks of an episode.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Play agents on snapshots; failures are rows, and every score is a share of the optimum."""
+    paths = snapshot_files(files)
+    agents = {name: Ref(use=name) for name in agent or DEFAULT_AGENTS}
+    config = RunnerConfig(workers=workers, timeout_s=timeout_s, max_steps=max_steps)
+    with progress_bar("episodes") as progress:
+        report = BenchmarkRunner(config).run(paths, agents, progress=progress)
+    lines = report.summary()
+    names = ("player", "episodes", "failed", "mean_return", "share_of_optimum", "mean_drawdown")
+    rows: list[tuple[object, ...]] = [
+        tuple("-" if line[name] is None else line[name] for name in names) for line in lines
+    ]
+    view = table("Benchmark", tuple(name.replace("_", " ") for name in names), rows)
+    emit({"summary": lines, "rows": list(report.rows)}, as_json=as_json, view=view)
+    if any(line["failed"] for line in lines):
+        raise typer.Exit(EXIT_RUN)
+
+
+@app.command()
+def mcp(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Public file of a snapshot.")],
+) -> None:
+    """Offer one snapshot as MCP tools on standard input and output."""
+    import_module("agent_gym.apps.mcp_server").serve_stdio(file)
+
+
+def snapshot_files(given: list[Path]) -> list[Path]:
+    """Return the snapshots that files and folders name, in order; none is an error."""
+    found = [
+        path
+        for one in given
+        for path in (sorted(one.glob(f"*{SUFFIX}")) if one.is_dir() else [one])
+    ]
+    if not found:
+        raise ConfigError(
+            "there is no snapshot here",
+            where=", ".join(str(one) for one in given),
+            expected=f"files named *{SUFFIX}",
+            remedy="Make some with `agent-gym snapshot generate`",
+        )
+    return found

@@ -1,0 +1,118 @@
+"""``agent-gym harness``: the whole loop in one command, from snapshots to a served model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.output import emit, notes, table
+from agent_gym.pipeline.automation.job import JobOutcome
+from agent_gym.pipeline.harness.run import HarnessOptions, HarnessOutcome, run_harness
+from agent_gym.pipeline.harness.workspace import LoopFolder
+from agent_gym.rollouts.executor import Progress as Told
+
+app = typer.Typer(
+    invoke_without_command=True,
+    subcommand_metavar="",
+    context_settings={"allow_interspersed_args": True},
+)
+HASH = 12
+
+
+class _Bars:
+    """A bar for each stage, on the side where notes go."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._task: Any = None
+
+    def stage(self, name: str, total: int | None = None) -> Told:
+        """Begin a stage."""
+        self._finish()
+        self._task = task = self._bars.add_task(name, total=total)
+
+        def move(done: int, of: int, row: dict[str, Any]) -> None:
+            self._bars.update(task, completed=done, total=of)
+
+        return move
+
+    def tick(self) -> None:
+        """Count one more of the stage."""
+        self._bars.advance(self._task)
+
+    def _finish(self) -> None:
+        if self._task is not None:
+            total = self._bars.tasks[-1].total or 1
+            self._bars.update(self._task, completed=total, total=total)
+
+
+@app.callback()
+@with_options("options", HarnessOptions, "The run")
+def harness(
+    options: HarnessOptions,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where everything lies; default: the folder of results.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Let agents play, train on what was recorded, judge on sealed snapshots, and serve the best.
+
+    A model that is not shown to be better is not promoted; the reason is told. Run it again to go
+    on from the champion that serves now.
+    """
+    place = LoopFolder.default() if folder is None else LoopFolder(folder)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=notes) as bars:
+        outcome = run_harness(options, place, _Bars(bars))
+    payload = outcome.model_dump(mode="json") | {"promoted": outcome.promoted}
+    emit(payload, as_json=as_json, view=_view(outcome))
+
+
+def _view(outcome: HarnessOutcome) -> RenderableType:
+    rows: list[tuple[object, ...]] = [
+        ("snapshots", ", ".join(f"{count} {name}" for name, count in outcome.snapshots.items())),
+        ("trajectories stored", f"{outcome.trajectories['stored']:,}"),
+        ("steps stored", f"{outcome.steps:,}"),
+        ("champion before", outcome.champion_before[:HASH]),
+        ("ready before playing", outcome.readiness_before["reason"] or "yes"),
+        ("ready after playing", outcome.readiness_after["reason"] or "yes"),
+        *_job_rows(outcome.job),
+        ("served now", ", ".join(sorted({model[:HASH] for model in outcome.served.values()}))),
+    ]
+    parts: list[RenderableType] = [table("Harness", ("what", "found"), rows)]
+    verdict = (outcome.job.stages.get("verdict") if outcome.job else None) or {}
+    if verdict:
+        checks: list[tuple[object, ...]] = [
+            (each["name"], "yes" if each["passed"] else "NO", each["words"])
+            for each in verdict["checks"]
+        ]
+        parts.append(table("Gate", ("check", "passed", "found"), checks))
+    return Group(*parts)
+
+
+def _job_rows(job: JobOutcome | None) -> list[tuple[object, ...]]:
+    if job is None:
+        return [("training", "not asked for")]
+    told = job.stages.get("training")
+    rows: list[tuple[object, ...]] = [("outcome", f"{job.ending}: {job.reason}")]
+    if told:
+        groups = told["groups"]
+        rows.insert(
+            0,
+            (
+                "training",
+                f"{groups['kept']} groups learned from, {groups['dropped']} dropped as all equal; "
+                f"challenger {told['model_after'][:HASH]}",
+            ),
+        )
+    return rows

@@ -1,0 +1,94 @@
+"""From a claimed batch and the champion to a challenger in a folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from agent_gym.agents.artifact import About
+from agent_gym.agents.neural.policy import NeuralPolicy
+from agent_gym.core.errors import DataError
+from agent_gym.core.seeds import Seeds
+from agent_gym.pipeline.automation.job import JobFolder, TrainingJob
+from agent_gym.rollouts.database import TrajectoryBatch
+from agent_gym.training.grpo.batch import RolloutBatch
+from agent_gym.training.grpo.config import GRPOConfig
+from agent_gym.training.grpo.neural import NeuralLearner
+from agent_gym.training.grpo.result import TrainingResult
+from agent_gym.training.grpo.service import GRPOTrainingService
+from agent_gym.training.grpo.stored import batch_of
+
+FEATURES = "feature_names"
+
+
+def learn(
+    job: TrainingJob,
+    folder: JobFolder,
+    champion: NeuralPolicy,
+    batch: TrajectoryBatch,
+    config: GRPOConfig,
+) -> dict[str, Any]:
+    """Train a copy of the champion on exactly this batch, and keep it in the folder of the job.
+
+    Interrupted, it goes on from its last checkpoint to the same bits.
+    """
+    rollouts = recorded(batch)
+    if job.shuffle_rewards:
+        rollouts = shuffled(rollouts, Seeds(config.seed).child("shuffled", job.job_id))
+    learner = NeuralLearner(champion)
+    result = GRPOTrainingService(config).train(
+        learner, lambda update, policy: rollouts, folder=folder.checkpoints
+    )
+    if not folder.policy.exists():
+        about = About(
+            parents=(champion.version,),
+            data_hash=result.data_hash,
+            config=config.model_dump(mode="json") | {"shuffle_rewards": job.shuffle_rewards},
+        )
+        learner.policy.save(folder.policy, about)
+    return told(result)
+
+
+def recorded(batch: TrajectoryBatch) -> RolloutBatch:
+    """Return the members of a batch side by side, groups in their order."""
+    members = [one for group in batch.groups for one in group.trajectories]
+    named = {tuple(one.row.details.get(FEATURES, ())) for one in members}
+    if len(named) != 1 or () in named:
+        raise DataError(
+            "the trajectories of a batch must all say which features they show",
+            where=f"batch {batch.batch_id}",
+            found=f"{len(named)} different lists of names",
+            remedy=f"Record with the names of the world's features in details[{FEATURES!r}]",
+        )
+    return batch_of(members, named.pop())
+
+
+def shuffled(batch: RolloutBatch, seeds: Seeds) -> RolloutBatch:
+    """Return the batch with the rewards of other trajectories: nothing can be learned from it."""
+    order = seeds.rng().permutation(len(batch))
+    lengths = batch.mask.sum(axis=1)
+    rewards = np.where(batch.mask, batch.rewards[order], 0.0)
+    same = bool((lengths == lengths[order]).all())
+    returns = batch.returns[order] if same else rewards.sum(axis=1)
+    return replace(batch, rewards=rewards, returns=returns)
+
+
+def told(result: TrainingResult) -> dict[str, Any]:
+    """Return how training went, as it is kept with the job."""
+    last = result.updates[-1]
+    return {
+        "changed": result.changed,
+        "model_before": result.model_before,
+        "model_after": result.model_after,
+        "data_hash": result.data_hash,
+        "trained_ids": list(result.trained_ids),
+        "groups": result.groups.model_dump(),
+        "refused": result.refused,
+        "stops": result.stops,
+        "updates": len(result.updates),
+        "loss": last.loss,
+        "entropy": last.entropy,
+        "approx_kl": last.approx_kl,
+    }

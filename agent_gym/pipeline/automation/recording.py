@@ -1,0 +1,111 @@
+"""Agents play snapshots with one model, and every step is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+from typing_extensions import override
+
+from agent_gym.agents.neural.agent import NeuralAgent
+from agent_gym.agents.neural.policy import NeuralPolicy
+from agent_gym.agents.team import Independent
+from agent_gym.core.seeds import Seeds
+from agent_gym.envs.benchmark.config import BenchmarkWorldConfig
+from agent_gym.envs.benchmark.world import TRADER, BenchmarkWorld
+from agent_gym.pipeline.automation.learning import FEATURES
+from agent_gym.rollouts.database import TrajectoryContext, TrajectoryRecorder, TrajectoryStore
+from agent_gym.rollouts.executor import LocalExecutor, Progress
+from agent_gym.rollouts.jobs import Job
+from agent_gym.rollouts.play import run_episode
+
+
+class RecordedPlay(Job):
+    """All agents on one snapshot, some times each: one group of comparable trajectories."""
+
+    snapshot: Path
+    model: Path = Field(description="folder of the policy that decides")
+    agents: tuple[str, ...] = Field(min_length=1)
+    repeats: int = Field(ge=1, description="episodes of each agent")
+    run_id: str
+    seed: int = Field(ge=0)
+    url: str | None = None
+    folder: Path = Field(description="of the trajectory store")
+
+    @override
+    def run(self) -> dict[str, Any]:
+        """Play and record; an episode that fails is a recorded row."""
+        policy = NeuralPolicy.load(self.model)
+        world = BenchmarkWorld(BenchmarkWorldConfig(snapshot=self.snapshot))
+        seeds = Seeds(self.seed).child("recorded play", self.run_id, world.snapshot.id)
+        names = list(world.start(TRADER, seeds).feature_names)
+        returns, failed, steps = [], 0, 0
+        with (
+            TrajectoryStore.open(self.url, folder=self.folder) as store,
+            TrajectoryRecorder(store) as recorder,
+        ):
+            for name in self.agents:
+                for k in range(self.repeats):
+                    recorder.begin(
+                        TrajectoryContext(
+                            agent=name,
+                            agent_version=policy.version,
+                            snapshot_id=world.snapshot.id,
+                            seed=k,
+                            run_id=self.run_id,
+                            details={FEATURES: names, "scenario": world.snapshot.config.scenario},
+                        )
+                    )
+                    team = Independent({TRADER: NeuralAgent(policy)})
+                    episode = f"{self.run_id}-{world.snapshot.id[:12]}-{name}-{k}"
+                    result = run_episode(world, team, episode, seeds.child(name, k), [recorder])
+                    steps += result.steps
+                    failed += result.status != "ok"
+                    returns.append(result.total_reward.get(TRADER, 0.0))
+        return {
+            "status": "ok",
+            "snapshot": world.snapshot.id,
+            "scenario": world.snapshot.config.scenario,
+            "trajectories": len(returns),
+            "failed": failed,
+            "steps": steps,
+            "mean_return": sum(returns) / len(returns),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Who plays what, how often, and where it is recorded."""
+
+    store: TrajectoryStore
+    agents: tuple[str, ...]
+    repeats: int
+    seed: int = 0
+    workers: int = 2
+
+    def play(
+        self,
+        model: Path,
+        snapshots: Sequence[Path],
+        run_id: str,
+        progress: Progress | None = None,
+    ) -> list[dict[str, Any]]:
+        """Play all snapshots; return a row for each, in their order."""
+        url = self.store.database.url.render_as_string(hide_password=False)
+        jobs = [
+            RecordedPlay(
+                snapshot=path,
+                model=model,
+                agents=self.agents,
+                repeats=self.repeats,
+                run_id=run_id,
+                seed=self.seed,
+                url=url,
+                folder=self.store.folder,
+            )
+            for path in snapshots
+        ]
+        return list(LocalExecutor(self.workers, timeout_s=600.0).run(jobs, progress).rows)

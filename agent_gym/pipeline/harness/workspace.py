@@ -1,0 +1,67 @@
+"""Everything of the loop in one folder: snapshots, trajectories, models, jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_gym.core.clock import Clock, SystemClock
+from agent_gym.core.files import home
+from agent_gym.pipeline.automation.stages import AutomationConfig, Stages
+from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry, RolloutPolicy
+from agent_gym.rollouts.database import TrajectoryStore
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFolder:
+    """Where the parts of the loop lie."""
+
+    path: Path
+
+    @classmethod
+    def default(cls) -> LoopFolder:
+        """Return the folder in the results."""
+        return cls(home())
+
+    def snapshots(self, name: str) -> Path:
+        """Return the folder of a set of snapshots."""
+        return self.path / "snapshots" / name
+
+    @property
+    def workflows(self) -> Path:
+        """Return the database of the workflow engine."""
+        return self.path / "workflows.db"
+
+    @contextmanager
+    def opened(
+        self,
+        config: AutomationConfig,
+        *,
+        rollout: RolloutPolicy | None = None,
+        url: str | None = None,
+        clock: Clock | None = None,
+    ) -> Iterator[Stages]:
+        """Open store and registry, and close them again.
+
+        Args:
+            config: The settings of the loop.
+            rollout: How carefully models go live.
+            url: Of the database; SQLite in the folder if it is not given.
+            clock: Tells the time.
+        """
+        now = clock or SystemClock()
+        folder = self.path / "trajectories"
+        with TrajectoryStore.open(url, folder=folder, clock=now) as store:
+            registry = ModelRegistry.open(store.database, self.path / "models", clock=now)
+            yield Stages(
+                store=store,
+                registry=registry,
+                deployments=ModelDeploymentService(registry, rollout),
+                sealed=self.snapshots("sealed"),
+                rehearsal=self.snapshots("rehearsal"),
+                folder=self.path / "jobs",
+                config=config,
+                clock=now,
+            )

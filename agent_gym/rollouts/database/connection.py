@@ -1,0 +1,183 @@
+"""How the store reaches its database: SQLite in a file, or PostgreSQL by URL.
+
+A transaction is whole or nothing. A database that cannot be reached, is locked for too long or may
+not be written to raises DatabaseDown, so that whoever has something to keep can keep it elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.orm import Session
+
+from agent_gym.core.errors import ConfigError, StoreError
+
+BUSY_S = 20
+CONNECT_S = 5
+WRITES = "writes"
+REACH = "See that it runs and that you may write to it; recordings wait in the outbox meanwhile"
+
+
+class DatabaseDown(StoreError):
+    """The database cannot be reached or written to at the moment."""
+
+
+class Database:
+    """One database and the way to work in it.
+
+    Args:
+        url: ``sqlite:///path`` or ``postgresql://user@host/name``.
+        prepare: Called once with the engine, before anything else is done there.
+    """
+
+    def __init__(self, url: str, prepare: Callable[[Engine], None]) -> None:
+        self.url = database_url(url)
+        self._prepare = prepare
+        self._prepared = False
+        self.engine = _engine(self.url)
+
+    @property
+    def name(self) -> str:
+        """The URL without its password, for messages."""
+        return self.url.render_as_string(hide_password=True)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file of SQLite."""
+        return self.url.get_backend_name() == "sqlite"
+
+    def prepare(self) -> None:
+        """Bring the schema up to date, once."""
+        if not self._prepared:
+            with self._plain_errors():
+                self._prepare(self.engine)
+            self._prepared = True
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """Yield a session that sees one state of the database."""
+        self.prepare()
+        with (
+            self._plain_errors(),
+            self.engine.connect() as connection,
+            connection.begin(),
+            Session(connection, expire_on_commit=False) as session,
+        ):
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Yield a connection inside a transaction that is kept only if the block ends well."""
+        self.prepare()
+        with (
+            self._plain_errors(),
+            self.engine.connect() as connection,
+            connection.execution_options(**{WRITES: True}).begin(),
+        ):
+            yield connection
+
+    def hold(self, connection: Connection, lock: int) -> None:
+        """Wait until nobody else is in the same section; lasts until the transaction ends.
+
+        SQLite lets in one writer at a time anyway.
+        """
+        if not self.is_sqlite:
+            connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": lock})
+
+    def close(self) -> None:
+        """Give back all connections."""
+        self.engine.dispose()
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OperationalError, InterfaceError, PoolTimeout) as error:
+            raise DatabaseDown(
+                "the database cannot be used now", where=self.name, found=_said(error), remedy=REACH
+            ) from error
+        except SQLAlchemyError as error:
+            if isinstance(error, DBAPIError) and error.connection_invalidated:
+                raise DatabaseDown(
+                    "the database went away", where=self.name, found=_said(error), remedy=REACH
+                ) from error
+            raise StoreError("the database refused", where=self.name, found=_said(error)) from error
+
+
+def database_url(url: str) -> URL:
+    """Return a URL that names a driver we have, or say what is wrong with it.
+
+    Example:
+        >>> database_url("postgresql://gym@localhost/gym").drivername
+        'postgresql+psycopg'
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ConfigError(  # the text is not shown: it may hold a password
+            "this is no database URL",
+            expected="sqlite:///FILE or postgresql://USER@HOST/NAME",
+        ) from error
+    backend = parsed.get_backend_name()
+    if backend in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if backend != "sqlite" or not parsed.database or parsed.database == ":memory:":
+        raise ConfigError(
+            "the store needs SQLite in a file, or PostgreSQL",
+            found=parsed.render_as_string(hide_password=True),
+            expected="sqlite:///FILE or postgresql://USER@HOST/NAME",
+        )
+    return parsed
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(
+            url,
+            connect_args={"timeout": BUSY_S, "isolation_level": None},
+            json_serializer=_to_json,
+        )
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    return create_engine(
+        url,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": CONNECT_S},
+        json_serializer=_to_json,
+    )
+
+
+def _set_up_sqlite(raw: Any, _record: Any) -> None:
+    cursor = raw.cursor()
+    for pragma in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
+        cursor.execute(f"pragma {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Begin as a writer at once: one that reads first and then writes could be turned away."""
+    writes = connection.get_execution_options().get(WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, sort_keys=True)
+
+
+def _said(error: SQLAlchemyError | PoolTimeout) -> str:
+    """Return what the driver said, without the statement and its values."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return " ".join(str(cause).split())
