@@ -1,7 +1,9 @@
 """(e) How fast is learning: our loop beside Stable-Baselines3 as it is usually called.
 
-The peer's settings are those that rl-baselines3-zoo ships for LunarLander, and its environments
-are made as the zoo makes them. Both run in this process, one thread each, round by round.
+On LunarLander the peer's settings are those that rl-baselines3-zoo ships, and its environments are
+made as the zoo makes them. On a market there are two peers: one with every setting of ours, read
+from the same config, and one with the library's own defaults. All run in this process, one thread
+each, round by round.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,8 +20,9 @@ import numpy as np
 import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
+from agent_gym.agents.sb3.algorithms import RATES, policy_kwargs, schedule
 from agent_gym.agents.sb3.artifact import policy_of
 from agent_gym.core.seeds import Seeds
 from agent_gym.training.rl.config import TrainerConfig, read_trainer_config
@@ -32,9 +36,10 @@ from benchmarks.report import Goal, Row, rate_row
 
 ZOO = "SB3 with the zoo's settings"
 ANYTRADING = "SB3 on gym-anytrading"
+PLAIN = "SB3's defaults on one gym-anytrading"
 GOOD_RETURN, LOOK_EVERY, LOOK_EPISODES = 200.0, 25_000, 20
 LONGEST, SEEDS = 1_000_000, (0, 1)
-CHUNK, WINDOW = 16_384, 32
+CHUNK, FEW, WINDOW = 16_384, 4_096, 32
 
 
 def _zoo_model(seed: int) -> PPO:
@@ -102,7 +107,21 @@ def lander_rate(fleet: Fleet, rounds: int) -> Row:
     }
     standings = contest(own, {}, fleet, rounds)
     note = "LunarLander-v3, 16 environments, one thread; the limit steps them and learns nothing"
-    return rate_row("ppo_lander", "steps/s", standings, Goal(to_peers={ZOO: 1.5}), note)
+    row = rate_row("ppo_lander", "steps/s", standings, Goal(to_peers={ZOO: 1.5}), note)
+    return with_returns(row, _look(ours, config), _look(zoo, config))
+
+
+def with_returns(row: Row, ours: dict[str, Any], zoo: dict[str, Any]) -> Row:
+    """Return a row whose goal also asks for an equal or better return after as many steps."""
+    said = f"greedy returns after {ours['steps']:,} and {zoo['steps']:,} steps: {ours['mean']:.1f} "
+    fair = ours["steps"] <= zoo["steps"] and ours["mean"] >= zoo["mean"]
+    return replace(
+        row,
+        goal=f"{row.goal}, at an equal or better return after no more steps",
+        met=fair if row.met else row.met,
+        measured=row.measured | {"returns": {OURS: ours, ZOO: zoo}},
+        note=f"{row.note}; {said}and {zoo['mean']:.1f} ({LOOK_EPISODES} episodes, one run each)",
+    )
 
 
 def lander_to_200() -> Row:
@@ -128,34 +147,45 @@ def lander_to_200() -> Row:
 
 
 def _until_good(run: _OurRun | _ZooRun, config: TrainerConfig) -> dict[str, Any]:
-    recipe, spent, mean = recipe_of(config), 0.0, -np.inf
-    seeds = [Seeds(77).child("look", k).as_int() for k in range(LOOK_EPISODES)]
+    spent, mean = 0.0, -np.inf
     while mean < GOOD_RETURN and run.model.num_timesteps < LONGEST:
         start = time.process_time()
         run.go_on(LOOK_EVERY)
         spent += time.process_time() - start
-        agent = (
-            config.agent
-            if isinstance(run, _OurRun)
-            else config.agent.model_copy(update={"activation": "tanh"})
-        )
-        mean = mean_reward(play_episodes(policy_of(run.model, config=agent), recipe, seeds))
+        mean = _look(run, config)["mean"]
     return {"cpu_s": round(spent, 2), "steps": run.model.num_timesteps, "mean": round(mean, 1)}
 
 
+def _look(run: _OurRun | _ZooRun, config: TrainerConfig) -> dict[str, Any]:
+    """Return the mean of greedy episodes, the same for all, and after how many steps it is."""
+    seeds = [Seeds(77).child("look", k).as_int() for k in range(LOOK_EPISODES)]
+    agent = (
+        config.agent
+        if isinstance(run, _OurRun)
+        else config.agent.model_copy(update={"activation": "tanh"})
+    )
+    played = play_episodes(policy_of(run.model, config=agent), recipe_of(config), seeds)
+    return {"steps": run.model.num_timesteps, "mean": mean_reward(played)}
+
+
 def market_rate(close: np.ndarray, fleet: Fleet, rounds: int) -> Row:
-    """Steps a second while learning to trade, with the same PPO on both sides."""
+    """Steps a second while learning to trade; the goal is against the very same PPO."""
     config = read_trainer_config(shipped_config("market-ppo"))
     ours = _OurRun(config, 0)
     own = {
         LIMIT: Entry(_market_steps(config), CHUNK),
         OURS: Entry(lambda: ours.go_on(CHUNK), CHUNK, repeats=3),
     }
-    peer = _anytrading(close, config)
-    if peer is not None:
-        own[ANYTRADING] = Entry(lambda: peer.learn(CHUNK, reset_num_timesteps=False), CHUNK)
+    make = _anytrading(close)
+    if make is not None:
+        same, plain = same_ppo(config, make), PPO("MlpPolicy", make(), device="cpu", seed=0)
+        own[ANYTRADING] = Entry(lambda: same.learn(CHUNK, reset_num_timesteps=False), CHUNK)
+        own[PLAIN] = Entry(lambda: plain.learn(FEW, reset_num_timesteps=False), FEW)
     goal = Goal(to_peers={ANYTRADING: 3.0})
-    note = f"{config.n_envs} accounts; the peer has as many environments and the same settings"
+    note = (
+        f"{config.n_envs} accounts; {ANYTRADING} has as many environments and every setting of the "
+        f"config, normaliser and optimiser too; {PLAIN} is told nothing"
+    )
     return rate_row("ppo_market", "steps/s", contest(own, {}, fleet, rounds), goal, note)
 
 
@@ -171,8 +201,8 @@ def _market_steps(config: TrainerConfig) -> Callable[[], None]:
     return run
 
 
-def _anytrading(close: np.ndarray, config: TrainerConfig) -> PPO | None:
-    """Return PPO on gym-anytrading, which lives in the peers' own folder; None if it is absent."""
+def _anytrading(close: np.ndarray) -> Callable[[], Any] | None:
+    """Return what makes a gym-anytrading environment, from the peers' folder; None if absent."""
     folder = next((ENVIRONMENTS / "others").glob("lib/python*/site-packages"), Path("absent"))
     sys.path.append(str(folder))  # last: all else comes from here
     try:
@@ -183,20 +213,31 @@ def _anytrading(close: np.ndarray, config: TrainerConfig) -> PPO | None:
         sys.path.remove(str(folder))
     frame = import_module("pandas").DataFrame({"Close": close})
     bound = (WINDOW, len(close))
-    env = DummyVecEnv(
-        [lambda: envs.StocksEnv(df=frame, window_size=WINDOW, frame_bound=bound)] * config.n_envs
-    )
+    return lambda: envs.StocksEnv(df=frame, window_size=WINDOW, frame_bound=bound)
+
+
+def same_ppo(config: TrainerConfig, make: Callable[[], Any]) -> PPO:
+    """Return plain PPO on other environments with every setting that a config gives ours."""
+    env: VecEnv = DummyVecEnv([make] * config.n_envs)
+    if config.normalize.observations or config.normalize.rewards:
+        env = VecNormalize(
+            env,
+            norm_obs=config.normalize.observations,
+            norm_reward=config.normalize.rewards,
+            clip_obs=config.normalize.clip,
+            clip_reward=config.normalize.clip,
+            gamma=config.agent.gamma,
+        )
+    told = config.agent.model_kwargs()
+    rates = {name: schedule(told[name]) for name in RATES if told[name] is not None}
     return PPO(
         "MlpPolicy",
         env,
-        n_steps=64,
-        batch_size=2048,
-        n_epochs=4,
-        gamma=0.99,
-        gae_lambda=0.9,
-        policy_kwargs={"net_arch": [32, 32]},
+        learning_rate=schedule(config.agent.learning_rate),
+        policy_kwargs=policy_kwargs(config.agent),
         device="cpu",
         seed=0,
+        **(told | rates),
     )
 
 

@@ -37,6 +37,8 @@ def test_a_model_of_a_game_has_the_checks_that_make_sense(audit, models):
     assert {name for name, verdict in told.items() if verdict == "unchecked"} == set(OF_GAMES)
     assert told["determinism"] == told["purity"] == told["save-load"] == "fine"
     assert json.loads(out)["market"]["env"] == "CartPole-v1"
+    assert "reset() forgets the last episode" in out  # a model learns nothing while it acts
+    assert "the agent learns" not in out
     code, out, _ = audit(models / "cart", "--check", "purity", "--check", "accounting")
     words = " ".join(out.split())
     assert code == 0

@@ -300,7 +300,7 @@ def test_the_schema_takes_what_the_config_takes_and_refuses_what_it_refuses(call
     assert check.is_valid(TINY)
     assert check.is_valid({"agent": {"n_steps": 4}})
     assert check.is_valid({"algo": "sac", "agent": {"tau": 0.1}})
-    assert not check.is_valid({"algo": "sac", "agent": {"n_steps": 4}})
+    assert not check.is_valid({"algo": "sac", "agent": {"n_epochs": 4}})
     assert not check.is_valid({"agent": {"tau": 0.1}})
     assert not check.is_valid({"algo": "pppo"})
     assert not check.is_valid({"step": 4})

@@ -168,6 +168,18 @@ def test_no_width_scrolls_sideways(browser, pages, width):
                 ".map((t) => t.getBoundingClientRect().height)"
             )
             assert min(browser.run(small)) > 8.0
+            boxes = (
+                "return [...document.querySelectorAll('table')].map((t) => {"
+                "const box = t.closest('.wide'), edge = box.getBoundingClientRect();"
+                "box.scrollLeft = box.scrollWidth;"
+                "const last = [...t.rows].map((r) => r.lastElementChild.getBoundingClientRect());"
+                "return [edge.left, edge.right, Math.max(...last.map((c) => c.right)),"
+                "getComputedStyle(box).overflowX, t.querySelector('thead') ? box.tabIndex : 0]; })"
+            )
+            for left, right, cells, overflow, reached in browser.run(boxes):
+                assert 0 <= left < right <= width
+                assert cells <= right + 1.0  # whoever scrolls sees the last column
+                assert (overflow, reached) == ("auto", 0)
     finally:
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 

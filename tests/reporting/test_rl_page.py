@@ -93,7 +93,7 @@ def test_the_page_has_its_parts_in_order(tmp_path):
     ]
     assert page.index('id="verdict"') < page.index("<h2>")
     assert "242.1" in page
-    assert "seed_1/config.json --seeds 5 --seed 1</code>" in page
+    assert f"seed_1/config.json --name {tmp_path.name} --seeds 5 --seed 1</code>" in page
 
 
 def test_several_arms_stand_beside_each_other(tmp_path):

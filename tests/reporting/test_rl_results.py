@@ -110,8 +110,8 @@ def test_a_shipped_config_is_called_by_its_name(tmp_path):
     write_run(tmp_path / "other", 0, config=config.model_copy(update={"n_envs": 8}))
     rows = results_table([tmp_path])
     assert [row["command"].split("--config ")[1] for row in rows] == [
-        "lander-ppo --seeds 2 --seed 1",
-        f"{tmp_path}/other/seed_0/config.json --seeds 1",
+        "lander-ppo --name mine --seeds 5 --seed 1",
+        "lander-ppo --set n_envs=8 --name other --seeds 5",
     ]
 
 

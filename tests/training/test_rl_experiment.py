@@ -95,6 +95,18 @@ def test_other_settings_under_the_same_name_are_refused(tmp_path):
     assert (tmp_path / "experiment.json").read_bytes() == before
 
 
+@pytest.mark.usefixtures("inline")
+def test_a_setting_that_came_later_has_its_default_in_old_runs(tmp_path):
+    first = made(tmp_path).run()
+    for path in tmp_path.rglob("seed_*/config.json"):
+        kept = json.loads(path.read_text())
+        assert kept["agent"].pop("target_kl") is None
+        del kept["threads"]
+        path.write_text(json.dumps(kept))
+    assert made(tmp_path).run() == first
+    assert set(starts(tmp_path).values()) == {1}
+
+
 def test_failures_and_crashes_are_rows_and_are_tried_again(tmp_path):
     asked = made(tmp_path, grid={"agent.gamma": [0.9, FAILS, DIES]}, seeds=1)
     said = []

@@ -17,7 +17,6 @@ from agent_gym.training.rl.experiment_config import (
     Range,
     read_experiment,
     shipped_config,
-    shipped_names,
 )
 
 FOLDER = Path(__file__).resolve().parents[2] / "agent_gym" / "configs"
@@ -108,8 +107,6 @@ def test_every_key_is_explained(path):
 
 @pytest.mark.parametrize("name", ["baseline_training", "gamma_experiments"])
 def test_shipped_experiments_can_be_made(name):
-    if "lander-ppo" not in shipped_names():
-        pytest.skip("the base lander-ppo is not shipped yet")
     config = read_experiment(shipped_config(name))
     assert (config.name, config.threshold) == (name, 200)
     arms = arms_of(config)

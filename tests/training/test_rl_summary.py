@@ -191,3 +191,12 @@ def test_how_far_a_run_is(tmp_path):
     assert steps_taken(tmp_path, 10**6) == 69_900
     (tmp_path / "result.json").write_text(done.model_dump_json(), encoding="utf-8")
     assert steps_taken(tmp_path, 10**6) == 10**6
+
+
+def test_one_is_not_told_as_many():
+    (few,) = summarize([arm("a", [1.0])], Ask())["notes"]
+    assert few.startswith("an arm has one seed;")
+    lost = ArmRuns("b", {}, (run(0, None, status="error"), run(1, 2.0), run(2, 3.0)))
+    notes = summarize([lost], Ask())["notes"]
+    assert any(note.startswith("one run failed and has no score") for note in notes)
+    assert any(note.startswith("an arm has 2 seeds;") for note in notes)

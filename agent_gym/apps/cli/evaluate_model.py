@@ -18,6 +18,7 @@ from agent_gym.core.files import home
 from agent_gym.training.rl.config import MARKET
 from agent_gym.training.rl.export import open_trained
 from agent_gym.training.rl.judging import judge, write_episodes
+from agent_gym.training.rl.result import figure_text, interval_text
 
 SHARED = (*OF_MODELS, "seed")
 """Options of ``evaluate`` that say something about the episodes of a model."""
@@ -101,17 +102,21 @@ def _only(job: EvaluateJob, fields: tuple[str, ...]) -> EvaluateJob:
 
 def view_of(said: dict[str, Any]) -> RenderableType:
     """Return the figures for a person."""
-    interval = "" if said["low"] is None else f" [{said['low']:.1f}, {said['high']:.1f}]"
+    mean = interval_text(said["mean"], said["low"], said["high"])
     head = f"{said['algo']} on {said['env']}, trained for {said['step']:,} steps"
     share = f"{said['share']:.0%} [{said['share_low']:.0%}, {said['share_high']:.0%}]"
     rows: list[tuple[object, ...]] = [
-        (f"{said['episodes']} episodes: mean return", f"{said['mean']:.1f}{interval}"),
-        ("standard deviation", f"{said['deviation']:.1f}"),
+        (f"{said['episodes']} episodes: mean return", mean),
+        ("standard deviation", figure_text(said["deviation"])),
         (f"share at or above {said['threshold']:g}", share),
         ("mean length", f"{said['mean_length']:.0f} steps"),
     ]
     for name in ("worst", "best"):
-        each = ", ".join(f"{one['seed']} ({one['reward']:.0f})" for one in said[name])
+        each = ", ".join(f"{one['seed']} ({_whole(one['reward'])})" for one in said[name])
         rows.append((f"{name} seeds", each))
     where = Text(f"Every episode: {said['csv']}", overflow="fold")
     return Group(table(head, ("figure", "value"), rows), where)
+
+
+def _whole(reward: float) -> str:
+    return f"{reward:.0f}" if abs(reward) >= 10.0 else figure_text(reward)

@@ -10,7 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from agent_gym.apps.cli.experiment_view import say, search_view, shown_steps, summary_view
+from agent_gym.apps.cli.experiment_view import (
+    say,
+    search_view,
+    shown_steps,
+    summary_view,
+    told_if_stopped,
+)
 from agent_gym.apps.cli.output import EXIT_RUN, emit
 from agent_gym.apps.cli.workspace import check_writable
 from agent_gym.core.errors import ConfigError
@@ -30,6 +36,7 @@ from agent_gym.training.rl.summary import Ask, summarize
 MOST_WORKERS = 256
 _FILE = typer.Argument(metavar="FILE", help="YAML or JSON file, or the name of a shipped one.")
 _WORKERS = typer.Option(min=1, max=MOST_WORKERS, help="Runs at a time; no figure depends on it.")
+_FRESH = typer.Option("--fresh", help="Begin anew, instead of going on with what is there.")
 _JSON = typer.Option("--json", help="Print one JSON document.")
 app = typer.Typer(no_args_is_help=True)
 
@@ -44,6 +51,7 @@ def run(
     file: Annotated[str, _FILE],
     workers: Annotated[int | None, _WORKERS] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each arm.")] = None,
+    fresh: Annotated[bool, _FRESH] = False,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Run every arm with every seed, and say which is better; only what is missing is run.
@@ -55,7 +63,9 @@ def run(
         config = configure(ExperimentConfig, config.model_dump() | {"seeds": seeds}, where=file)
     made = Experiment(config)
     check_writable(made.folder)
-    with shown_steps(config.name, made.steps):
+    if fresh:
+        made.begin_anew()
+    with told_if_stopped(), shown_steps(config.name, made.steps):
         summary = made.run(workers, say)
     payload = summary | {"folder": str(made.folder)}
     emit(payload, as_json=as_json, view=summary_view(f"Experiment {config.name}", summary))
@@ -104,12 +114,16 @@ def search(
         int | None, typer.Option(min=1, help="Trials in all, those of earlier calls included.")
     ] = None,
     workers: Annotated[int | None, _WORKERS] = None,
+    fresh: Annotated[bool, _FRESH] = False,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Search for better settings, each tried with several seeds; goes on where it was stopped."""
     made = SettingsSearch(read_experiment(config_path(file)))
     check_writable(made.folder)
-    with shown_steps(f"search {made.config.name}", lambda: made.steps(trials)):
+    if fresh:
+        made.begin_anew()
+    title = f"search {made.config.name}"
+    with told_if_stopped(), shown_steps(title, lambda: made.steps(trials)):
         found = made.run(trials, workers, say)
     emit(found, as_json=as_json, view=search_view(found))
 

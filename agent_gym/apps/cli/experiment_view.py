@@ -13,6 +13,7 @@ from rich.text import Text
 
 from agent_gym.apps.cli.output import notes, table
 from agent_gym.core.clock import Clock, SystemClock
+from agent_gym.training.rl.result import error_text, figure_text, interval_text
 
 POLL_S = 0.5
 LINE_S = 20.0
@@ -36,6 +37,16 @@ def shown_steps(title: str, steps: Steps, clock: Clock | None = None) -> Iterato
     finally:
         stop.set()
         thread.join()
+
+
+@contextmanager
+def told_if_stopped() -> Iterator[None]:
+    """Say how it goes on to whoever stops it, by Ctrl-C or by a request to end (SIGTERM)."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        say("Stopped. What is done is kept; the same command goes on from the last checkpoints.")
+        raise
 
 
 def steps_line(title: str, done: int, total: int, begun: int, elapsed_s: float) -> str:
@@ -83,8 +94,8 @@ def summary_view(title: str, summary: dict[str, Any]) -> RenderableType:
     for arm in arms:
         for run in arm["runs"]:
             if run["status"] == "error":
-                what = (run["error"] or {}).get("what", "")
-                parts.append(Text(f"Failed: {arm['name']} seed {run['seed']}: {what}"))
+                why = error_text(run["error"], "error")
+                parts.append(Text(f"Failed: {arm['name']} seed {run['seed']}: {why}"))
     parts += [Text(f"Note: {note}") for note in summary["notes"]]
     return Group(*parts)
 
@@ -133,7 +144,7 @@ def _compared(arm: dict[str, Any]) -> tuple[object, ...]:
     chance, steps = against["improvement"], against["steps"]
     return (
         arm["name"],
-        f"{against['difference_of_iqm']:+.1f}",
+        _signed(against["difference_of_iqm"]),
         f"{chance['estimate']:.2f} [{chance['low']:.2f}, {chance['high']:.2f}]",
         f"{chance['p_holm']:.3f}",
         "-" if steps is None else f"{steps['p_holm']:.3f}",
@@ -151,13 +162,15 @@ def _reached(steps: dict[str, Any] | None) -> str:
 def _interval(found: dict[str, Any] | None) -> str:
     if found is None:
         return "-"
-    if found["low"] is None:
-        return f"{found['estimate']:.1f}"
-    return f"{found['estimate']:.1f} [{found['low']:.1f}, {found['high']:.1f}]"
+    return interval_text(found["estimate"], found["low"], found["high"])
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
+    return "-" if value is None else figure_text(value)
+
+
+def _signed(value: float) -> str:
+    return ("" if value < 0.0 else "+") + figure_text(value)
 
 
 def _short(value: object) -> str:

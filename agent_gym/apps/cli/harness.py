@@ -104,7 +104,8 @@ def _job_rows(job: JobOutcome | None) -> list[tuple[object, ...]]:
     if job is None:
         return [("training", "not asked for")]
     told = job.stages.get("training")
-    rows: list[tuple[object, ...]] = [("outcome", f"{job.ending}: {job.reason}")]
+    said = job.reason if job.ending in job.reason else f"{job.ending}: {job.reason}"
+    rows: list[tuple[object, ...]] = [("outcome", said)]
     if told:
         groups = told["groups"]
         rows.insert(

@@ -12,6 +12,7 @@ from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.apps.cli.workspace import check_writable
 from agent_gym.reporting.rl import read_arms, verdict_of, write_lander_results, write_report
 from agent_gym.reporting.rl.page import best_arm
+from agent_gym.reporting.rl.results import algorithm_of
 
 app = typer.Typer(no_args_is_help=True)
 DOCS = Path("docs") / "results"
@@ -72,7 +73,8 @@ def _line(row: dict[str, Any]) -> tuple[object, ...]:
     known = row["published"]
     ends = ("-" if row[end] is None else f"{row[end]:.1f}" for end in ("low", "high"))
     beside = "-" if known is None else f"{known['mean']:g} at {known['steps']:,}"
-    return (row["algo"], row["env"], row["steps"], row["seeds"], f"{row['iqm']:.1f}", *ends, beside)
+    trained = (algorithm_of(row), row["env"], row["steps"], row["seeds"])
+    return (*trained, f"{row['iqm']:.1f}", *ends, beside)
 
 
 def _say(text: str) -> None:

@@ -14,13 +14,18 @@ from agent_gym.apps.cli.config_options import parse_pairs
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import home
 from agent_gym.core.registry import Config
+from agent_gym.reporting.nightly.text import many
 from agent_gym.training.rl.arms import trainer_config
 from agent_gym.training.rl.config import TrainerConfig, read_mapping
-from agent_gym.training.rl.experiment_config import config_path, folder_name, shipped_names
+from agent_gym.training.rl.experiment_config import (
+    config_path,
+    folder_name,
+    is_experiment,
+    shipped_trainings,
+)
 from agent_gym.training.rl.trainer import default_folder
 
 SEEDS = 5
-OF_EXPERIMENTS = ("base", "arms", "grid", "search")
 GENERIC = ("config", "training")  # file names that say nothing of what is trained
 
 
@@ -30,7 +35,7 @@ class TrainJob(Config):
     config: str | None = Field(
         default=None,
         description="training file (YAML or JSON), or the name of a shipped one: "
-        + (", ".join(shipped_names()) or "none"),
+        + (", ".join(shipped_trainings()) or "none"),
     )
     algo: str | None = Field(default=None, description="algorithm: " + ", ".join(CONFIGS))
     env: str | None = Field(default=None, description="market, or an id of Gymnasium")
@@ -89,17 +94,31 @@ def asked_config(job: TrainJob, pairs: Sequence[str]) -> TrainerConfig:
             "it is not said what is to be trained",
             where="agent-gym train",
             expected="--config FILE, or --algo and --env",
-            remedy=f"Shipped: {', '.join(shipped_names()) or 'none'}",
+            remedy=f"Shipped: {', '.join(shipped_trainings()) or 'none'}",
         )
     base: dict[str, Any] = {} if job.config is None else read_training(job.config)
     said = {name: getattr(job, name) for name in ("algo", "env", "steps")}
     overrides = {name: value for name, value in said.items() if value is not None}
-    changed = parse_pairs(pairs, "--set")
+    changed = parse_settings(pairs)
     twice = sorted(set(changed) & set(overrides))
     if twice:
         raise ConfigError("said twice", where=f"--set {twice[0]}", found=f"--{twice[0]} as well")
     where = "the command" if job.config is None else f"--config {job.config}"
     return trainer_config(base, overrides | changed, where=where)
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """Return settings by dotted key from what ``--set`` was given."""
+    for pair in pairs:
+        if not pair.partition("=")[1] or pair.startswith("="):
+            raise ConfigError(
+                "--set takes name=value",
+                where="--set",
+                found=repr(pair),
+                expected="a dotted key, an equals sign and a value, such as --set agent.gamma=0.99",
+                remedy="`agent-gym train schema` lists all settings",
+            )
+    return parse_pairs(pairs, "--set")
 
 
 def read_training(word: str) -> dict[str, Any]:
@@ -110,10 +129,10 @@ def read_training(word: str) -> dict[str, Any]:
             "there is no such training file",
             where="--config",
             found=word,
-            remedy=f"Check the path. Shipped: {', '.join(shipped_names()) or 'none'}",
+            remedy=f"Check the path. Shipped: {', '.join(shipped_trainings()) or 'none'}",
         )
     found = read_mapping(path)
-    if any(name in found for name in OF_EXPERIMENTS):
+    if is_experiment(found):
         raise ConfigError(
             "this file is an experiment, not one training",
             where=str(path),
@@ -141,6 +160,6 @@ def steps_note(config: TrainerConfig) -> str | None:
     if not over:
         return None
     return (
-        f"{config.steps:,} steps are no multiple of {each:,} (an iteration of {config.n_envs} "
-        f"environments): {config.steps + each - over:,} will be taken"
+        f"{config.steps:,} steps are no multiple of {each:,} (an iteration of "
+        f"{many(config.n_envs, 'environment')}): {config.steps + each - over:,} will be taken"
     )

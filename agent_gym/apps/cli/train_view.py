@@ -15,6 +15,7 @@ from rich.text import Text
 from agent_gym.apps.cli.output import notes, table
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.errors import DataError
+from agent_gym.training.rl.result import error_text, figure_text, interval_text
 from agent_gym.training.rl.run_records import read_run, steps_taken
 
 POLL_S = 0.5
@@ -44,7 +45,7 @@ class Watched:
             looks = read_run(self._folder / f"seed_{seed}", seed).looks
         except DataError:  # a row is being written
             return ""
-        return f"greedy {looks[-1][1]:.1f}" if looks else ""
+        return f"greedy {figure_text(looks[-1][1])}" if looks else ""
 
 
 @contextmanager
@@ -125,7 +126,7 @@ def trained_view(said: dict[str, Any]) -> RenderableType:
             (
                 each["seed"],
                 each["status"].replace("_", " "),
-                _interval(each["final_mean"], each["final_low"], each["final_high"]),
+                interval_text(each["final_mean"], each["final_low"], each["final_high"]),
                 share,
                 f"{each['best_step']:,} of {each['steps']:,}",
                 "" if each["cpu_s"] is None else f"{each['cpu_s']:.0f}",
@@ -135,12 +136,13 @@ def trained_view(said: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [table(said["title"], columns, rows)]
     if said["iqm"] is not None:
         over = f"IQM over {said['n']} seed{'s' * (said['n'] != 1)}"
-        text = f"{over}: {_interval(said['iqm'], said['low'], said['high'])}"
+        text = f"{over}: {interval_text(said['iqm'], said['low'], said['high'])}"
         parts.append(Text(text, style="bold"))
+    parts += [
+        Text(f"Seed {each['seed']} failed: {error_text(each['error'], each['status'])}")
+        for each in said["seeds"]
+        if each["status"] == "error"
+    ]
     parts += [Text(f"{name}: {path}", overflow="fold") for name, path in said["files"].items()]
     parts += [Text(f"Note: {text}") for text in said["notes"]]
     return Group(*parts)
-
-
-def _interval(middle: float, low: float | None, high: float | None) -> str:
-    return f"{middle:.1f}" + ("" if low is None or high is None else f" [{low:.1f}, {high:.1f}]")

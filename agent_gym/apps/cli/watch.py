@@ -16,6 +16,7 @@ from agent_gym.core.files import atomic_path, home
 from agent_gym.reporting.rl.videos import record_episode
 from agent_gym.training.rl.export import TrainedModel, open_trained
 from agent_gym.training.rl.judging import judge, ranked_by_reward
+from agent_gym.training.rl.result import figure_text
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 
 TRIED = 20
+USUAL = "median"
 ENDING = ".mp4"
 
 
@@ -37,19 +39,28 @@ def watch(
         int | None, typer.Option(min=0, help="Seed of the episode, as `evaluate` lists them.")
     ] = None,
     which: Annotated[
-        Literal["best", "median", "worst"],
-        typer.Option(help=f"Which of {TRIED} fresh episodes is shown, if no --seed is given."),
-    ] = "median",
+        Literal["best", "median", "worst"] | None,
+        typer.Option(
+            help=f"Which of {TRIED} fresh episodes is shown (default {USUAL}); not with --seed."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Write a video of one episode; the median of several, unless told otherwise."""
+    if seed is not None and which is not None:
+        raise ConfigError(
+            "--seed names the episode, so there is none to choose",
+            where="--which",
+            found=f"--seed {seed} --which {which}",
+            remedy="Leave one of them out",
+        )
     folder = find_model(model)
     target = out or home() / "videos" / f"{short_name(folder)}{ENDING}"
     if target.suffix != ENDING:
         raise ConfigError("a video is written as MP4", where="--out", found=str(target))
     check_target(target)
     made = open_trained(folder)
-    shown = pick(made, which) if seed is None else seed
+    shown = pick(made, which or USUAL) if seed is None else seed
     clip = record_episode(made.policy, made.judged_in, shown, title=short_name(folder))
     with atomic_path(target) as path:
         path.write_bytes(clip.mp4)
@@ -59,10 +70,11 @@ def watch(
         "seed": clip.seed,
         "reward": clip.reward,
         "length": clip.length,
-        "which": which if seed is None else None,
+        "which": which or USUAL if seed is None else None,
         "bytes": len(clip.mp4),
     }
-    text = f"{target}: seed {clip.seed}, return {clip.reward:.1f} in {clip.length} steps"
+    reward = figure_text(clip.reward)
+    text = f"{target}: seed {clip.seed}, return {reward} in {clip.length} steps"
     emit(said, as_json=as_json, view=Text(text, overflow="fold"))
 
 

@@ -153,9 +153,9 @@ def mark_lines(panel: Axes, marks: Sequence[Mark], *, vertical: bool = False) ->
 
 
 def _cut_low(panel: Axes, curves: Sequence[Curve]) -> None:
-    """Leave out the depths that a beginner falls into, as they would flatten all that follows."""
-    middles = [curve.middle for curve in curves]
-    known = np.concatenate([each[np.isfinite(each)] for each in middles])
+    """Leave out the depths that single seeds fall into; middle and band are shown whole."""
+    shown = [each for curve in curves for each in (curve.middle, curve.low, curve.high)]
+    known = np.concatenate([each[np.isfinite(each)] for each in shown])
     if known.size < 4:
         return
     floor, top = float(known.min()), float(known.max())

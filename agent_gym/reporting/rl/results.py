@@ -9,14 +9,17 @@ from typing import Any
 from agent_gym.agents.sb3.config import CONFIGS
 from agent_gym.core.errors import DataError
 from agent_gym.reporting.nightly.text import many, number, one_line, span
+from agent_gym.reporting.rl.aims import missing_section
 from agent_gym.reporting.rl.canvas import steps_text
 from agent_gym.reporting.rl.commands import training_command
 from agent_gym.reporting.rl.curves import score_of, share_above
 from agent_gym.reporting.rl.published import SOLVED
 from agent_gym.reporting.rl.runs import Arm, read_arms
 from agent_gym.reporting.rl.verdict import LEAST_SEEDS, published_for
+from agent_gym.training.rl.config import TrainerConfig
 
 ORDER = ("ppo", "a2c", "sac", "td3")
+UNUSUAL = ("continuous", "backend", "learner", "threads")
 AWAITED = 10  # seeds that a claim should rest on
 
 HEAD = """# Lunar lander
@@ -30,6 +33,11 @@ has seen. A row shows the interquartile mean over seeds with its 95 % interval (
 BESIDE = """The published figures are those of RL Baselines3 Zoo: the mean over the episodes of
 **one run** each, on version 2 of the game. Version 3, used here, mended how the game is reset, so a
 published figure is a landmark and no exact rival. A return of {solved:g} counts as solved.
+"""
+
+IN_JAX = """SBX marks what was learned in JAX by SBX, which is several times as fast as
+Stable-Baselines3 and has other luck. The kept network is that of Stable-Baselines3 with the same
+weights, and it is judged like all others.
 """
 
 AGAIN = """## Make it again
@@ -89,10 +97,24 @@ def row_of(arm: Arm) -> dict[str, Any]:
         ],
         "cpu_s": sum(spent) / len(spent) if spent else None,
         "published": known._asdict() if known else None,
-        "settings": arm.config,
-        "command": training_command(arm),
+        "learner": arm.settings.get("learner", "sb3"),
+        "backend": arm.settings.get("backend", "gymnasium"),
+        "settings": arm.settings,
+        "command": training_command(arm, LEAST_SEEDS),
         "state_hashes": {str(each.seed): each.state_hash for each in results},
     }
+
+
+def algorithm_of(row: dict[str, Any]) -> str:
+    """Return the algorithm, with a mark where another library learned or stepped than usual.
+
+    Example:
+        >>> algorithm_of({"algo": "sac", "learner": "sbx", "backend": "gymnasium"})
+        'SAC (SBX)'
+    """
+    marks = [row["learner"].upper()] if row["learner"] != "sb3" else []
+    marks += [row["backend"]] if row["backend"] != "gymnasium" else []
+    return str(row["algo"]).upper() + (f" ({', '.join(marks)})" if marks else "")
 
 
 def results_page(rows: Sequence[dict[str, Any]], command: str, picture: str | None = None) -> str:
@@ -105,9 +127,12 @@ def results_page(rows: Sequence[dict[str, Any]], command: str, picture: str | No
     """
     episodes = " or ".join(str(count) for count in sorted({row["episodes"] for row in rows}))
     parts = [HEAD.format(episodes=episodes), _table(rows), BESIDE.format(solved=SOLVED)]
+    if any(row["learner"] == "sbx" for row in rows):
+        parts.append(IN_JAX)
     short = [row for row in rows if row["seeds"] < AWAITED or row["missing"]]
     if short:
         parts.append(_short_of(short))
+    parts.append(missing_section(rows))
     if picture:
         parts.append(f"![Return of greedy episodes against steps of training]({picture})\n")
     parts.append("## Seeds\n\n" + _seeds(rows))
@@ -140,7 +165,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     lines = [_line(heads), _line(["---", "---", *["---:"] * 7, "---"])]
     for row in rows:
         known, share, cpu_s = row["published"], row["share_above_200"], row["cpu_s"]
-        cells = [row["algo"].upper(), row["env"], steps_text(row["steps"]), str(row["seeds"])]
+        cells = [algorithm_of(row), row["env"], steps_text(row["steps"]), str(row["seeds"])]
         cells += [f"**{row['iqm']:.1f}**", _ends(row), f"{row['mean']:.1f}"]
         cells.append("-" if share is None else f"{100.0 * share:.1f} %")
         cells.append("-" if cpu_s is None else span(cpu_s))
@@ -179,7 +204,7 @@ def _settings(row: dict[str, Any]) -> str:
     agent = config.get("agent", {})
     usual = kind().model_dump(mode="json") if kind else {}
     chosen = {name: value for name, value in agent.items() if value != usual.get(name)}
-    shown = {"n_envs": config.get("n_envs")} | chosen
+    shown = {"n_envs": config.get("n_envs")} | _unusual(config) | chosen
     normalize = config.get("normalize", {})
     shown |= {
         f"normalize.{name}": True for name in ("observations", "rewards") if normalize.get(name)
@@ -188,8 +213,19 @@ def _settings(row: dict[str, Any]) -> str:
     return f"**{_title(row)}**: {said}\n\n    {one_line(row['command'], 500)}\n"
 
 
+def _unusual(config: dict[str, Any]) -> dict[str, Any]:
+    """Return what else decides how it was learned, where it is not as usual."""
+    found = {
+        name: config[name]
+        for name in UNUSUAL
+        if name in config and config[name] != TrainerConfig.model_fields[name].default
+    }
+    inside = config.get("env_params") or {}
+    return found | {f"env_params.{name}": value for name, value in inside.items()}
+
+
 def _title(row: dict[str, Any]) -> str:
-    return f"{row['algo'].upper()}, {steps_text(row['steps'])}, {_cell(row['name'])}"
+    return f"{algorithm_of(row)}, {steps_text(row['steps'])}, {_cell(row['name'])}"
 
 
 def _plain(value: object) -> str:

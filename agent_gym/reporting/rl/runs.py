@@ -17,6 +17,7 @@ from agent_gym.core.errors import DataError
 from agent_gym.core.types import FloatArray
 from agent_gym.training.rl.config import MARKET
 from agent_gym.training.rl.result import RunFolder, TrainingResult
+from agent_gym.training.rl.run_records import completed
 
 FINISHED = ("done", "stopped_early")
 TRAINING_TYPES = {"step": pl.Int64, "reward": pl.Float64, "length": pl.Int64}
@@ -29,11 +30,13 @@ class Run:
     """One seed of one config; tables are read when they are asked for.
 
     A run that is still going, or was killed, has no ``result``: it is shown and counts for nothing.
+    ``config`` is what was stored; ``settings`` are the same with the defaults of what came later.
     """
 
     def __init__(self, path: Path) -> None:
         self.files = RunFolder(path)
         self.config = read_mapping(self.files.config)
+        self.settings: dict[str, Any] = completed(self.config)
         self.result = _result(self.files.result)
 
     @property
@@ -107,9 +110,9 @@ class Arm:
     def __init__(self, name: str, runs: Sequence[Run]) -> None:
         self.name = name
         self.runs = tuple(sorted(runs, key=lambda run: (run.seed is None, run.seed or 0)))
-        self.config = self.runs[0].config
+        self.config, self.settings = self.runs[0].config, self.runs[0].settings
         for run in self.runs:
-            if _apart_from_seed(run.config) != _apart_from_seed(self.config):
+            if _apart_from_seed(run.settings) != _apart_from_seed(self.settings):
                 raise DataError(
                     "the seeds of an arm have one config",
                     where=str(run.files.config),

@@ -224,7 +224,7 @@ def reached_note(arm: Arm) -> str:
 
 def settings(arms: Sequence[Arm]) -> str:
     """Return what was set, differences between arms first, and the whole config to copy."""
-    flat = [_flat(arm.config) for arm in arms]
+    flat = [_flat(arm.settings) for arm in arms]
     names = list(dict.fromkeys(name for each in flat for name in each))
     differ = [name for name in names if len({str(each.get(name)) for each in flat}) > 1]
     if len(arms) > 1:
@@ -321,6 +321,6 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in rows
     )
     return (
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead>'
+        f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )

@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.registry import configure
 from agent_gym.envs.training_env import evaluation_recipe
-from agent_gym.training.rl.config import TrainerConfig
+from agent_gym.training.rl.config import TrainerConfig, as_trainer_config
 from agent_gym.training.rl.experiment_config import (
     ExperimentConfig,
     Overrides,
     base_of,
     folder_name,
 )
-from agent_gym.training.rl.setup import recipe_of
+from agent_gym.training.rl.setup import check_installed, recipe_of
 
 BASE = "base"
 """The name of the only arm, if nothing differs."""
@@ -59,7 +58,7 @@ def arms_of(experiment: ExperimentConfig, folder: Path | None = None) -> tuple[A
 def trainer_config(base: Mapping[str, Any], overrides: Overrides, *, where: str) -> TrainerConfig:
     """Return the training that a base with overrides is."""
     try:
-        return configure(TrainerConfig, overridden(base, overrides), where=where)
+        return as_trainer_config(overridden(base, overrides), where=where)
     except ConfigError as error:  # the part of a config that is wrong does not know whose it is
         raise _located(error, where) from error
 
@@ -88,8 +87,12 @@ def overridden(base: Mapping[str, Any], overrides: Overrides) -> dict[str, Any]:
 
 
 def check_environment(config: TrainerConfig, *, where: str) -> None:
-    """Refuse an environment that does not exist or that the algorithm cannot act in."""
+    """Refuse an environment that does not exist or that the algorithm cannot act in.
+
+    So is a library that the config names and that is not installed.
+    """
     try:
+        check_installed(config)
         evaluation_recipe(recipe_of(config), config.evaluation.env_params)
     except ConfigError as error:
         raise _located(error, where) from error

@@ -16,6 +16,7 @@ import numpy as np
 from agent_gym.agents.sb3.folder import atomic_folder
 from agent_gym.core.errors import DataError
 from agent_gym.core.files import to_json
+from agent_gym.training.rl.run_records import FRESH
 from agent_gym.training.rl.snapshot import Snapshot, state_hash
 
 FORMAT = "agent_gym.checkpoint/1"
@@ -52,7 +53,7 @@ class CheckpointStore:
         """Return the steps of all checkpoints that lie there, good or bad, oldest first."""
         if not self.folder.is_dir():
             return []
-        found = (NAME.match(path.name) for path in self.folder.iterdir())
+        found = (NAME.match(path.name) for path in self.folder.iterdir() if path.is_dir())
         return sorted(int(match[1]) for match in found if match)
 
     def path(self, step: int) -> Path:
@@ -68,6 +69,8 @@ class CheckpointStore:
             "values": snapshot.values,
             "extra": extra,
         }
+        if self.path(step).is_file():  # of somebody else's making; a checkpoint is a folder
+            self.path(step).unlink()
         with atomic_folder(self.path(step)) as folder:
             np.savez(folder / ARRAYS, allow_pickle=False, **snapshot.arrays)
             (folder / VALUES).write_text(to_json(values), encoding="utf-8")
@@ -92,7 +95,7 @@ class CheckpointStore:
             "no checkpoint of this run can be read",
             where=str(self.folder),
             found="; ".join(found),
-            remedy="Begin anew with --fresh, or in another folder",
+            remedy=FRESH,
         )
 
     def load(self, step: int) -> Checkpoint:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import yaml
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
+from typing_extensions import override
 
 from agent_gym.agents.sb3.config import CONFIGS, AgentConfig, OnPolicyConfig
 from agent_gym.core.errors import ConfigError
@@ -14,6 +17,8 @@ from agent_gym.core.registry import Config, configure, unknown
 
 MARKET = "market"
 """The environment that is our own market; every other name is an id of Gymnasium."""
+MOST_ENVS, MOST_THREADS = 4096, 64
+_INSIDE = re.compile(r"parameter '(?P<path>\w+(\.\w+)+)': extra inputs")
 
 
 class Normalize(Config):
@@ -51,6 +56,12 @@ class EarlyStopping(Config):
     patience: int | None = Field(default=None, ge=1, description="looks without a better mean")
     min_delta: float = Field(default=0.0, ge=0.0, description="by how much a mean must be better")
 
+    @model_validator(mode="after")
+    def _stops(self) -> Self:
+        if self.target is None and self.patience is None:
+            raise ValueError("name a target or a patience: without either nothing stops a run")
+        return self
+
 
 class Trackers(Config):
     """Who else is told how it goes."""
@@ -78,7 +89,7 @@ class TrainerConfig(Config):
     continuous: bool | Literal["auto"] | None = Field(
         default=None, description="null: as the environment's id says"
     )
-    n_envs: int = Field(default=16, ge=1)
+    n_envs: int = Field(default=16, ge=1, le=MOST_ENVS)
     steps: int = Field(default=250_000, ge=1, description="of all environments together")
     agent: SerializeAsAny[AgentConfig] = Field(
         default_factory=dict,
@@ -92,7 +103,7 @@ class TrainerConfig(Config):
     trackers: Trackers = Trackers()
     backend: Literal["gymnasium", "envpool"] = "gymnasium"
     learner: Literal["sb3", "sbx"] = "sb3"
-    threads: int = Field(default=1, ge=1, description="threads of torch")
+    threads: int = Field(default=1, ge=1, le=MOST_THREADS, description="threads of torch")
 
     @field_validator("algo")
     @classmethod
@@ -132,15 +143,71 @@ class TrainerConfig(Config):
 
 def read_trainer_config(path: Path) -> TrainerConfig:
     """Read a training file (YAML or JSON); the error names the file and the nearest right key."""
-    return configure(TrainerConfig, read_mapping(path), where=str(path))
+    return as_trainer_config(read_mapping(path), where=str(path))
+
+
+def as_trainer_config(said: Mapping[str, Any], *, where: str) -> TrainerConfig:
+    """Return the training that a mapping means; a wrong key inside a part is set right there."""
+    try:
+        return configure(TrainerConfig, said, where=where)
+    except ConfigError as error:
+        found = _INSIDE.match(error.what)
+        if found is not None:
+            *parts, last = found["path"].split(".")
+            known = _keys_of(parts)
+            if known:
+                error.remedy = unknown("setting", last, known).remedy
+        raise
+
+
+def _keys_of(parts: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of the part of a training that a path leads to."""
+    model: Any = TrainerConfig
+    for part in parts:
+        kind = model.model_fields[part].annotation if part in model.model_fields else None
+        kinds = get_args(kind) or (kind,)
+        model = next((each for each in kinds if hasattr(each, "model_fields")), None)
+        if model is None:
+            return ()
+    return tuple(model.model_fields)
+
+
+class TwiceError(yaml.YAMLError):
+    """A key that a mapping has twice; YAML would take the last without a word."""
+
+    def __init__(self, key: str, first_line: int, line: int) -> None:
+        super().__init__(key)
+        self.key, self.first_line, self.line = key, first_line, line
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads plain data, and refuses a key that is there twice."""
+
+    @override
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            name, line = (key.tag, str(key.value)), key.start_mark.line + 1
+            if name in seen:
+                raise TwiceError(name[1], seen[name], line)
+            seen[name] = line
+        return node
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
     """Read the mapping that a YAML or JSON file holds."""
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = _Loader(path.read_text(encoding="utf-8")).get_single_data()
     except OSError as error:
         raise ConfigError("cannot read this file", where=str(path), found=error.strerror) from error
+    except TwiceError as error:
+        raise ConfigError(
+            "a key is written twice",
+            where=f"{path}, line {error.line}",
+            found=error.key,
+            remedy=f"Leave one of them out; the first is in line {error.first_line}",
+        ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError("this is no YAML", where=str(path), found=str(error)) from error
     if not isinstance(value, dict):

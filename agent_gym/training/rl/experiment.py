@@ -18,7 +18,7 @@ from agent_gym.training.rl.arms import arms_of
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.experiment_config import ExperimentConfig
 from agent_gym.training.rl.folder_lock import at_work
-from agent_gym.training.rl.jobs import Say, TrainingJob, run_jobs
+from agent_gym.training.rl.jobs import Say, TrainingJob, begin_anew, run_jobs
 from agent_gym.training.rl.result import TrainingResult
 from agent_gym.training.rl.resuming import training_versions
 from agent_gym.training.rl.run_records import ArmRuns, read_arm, read_run, steps_taken
@@ -104,6 +104,11 @@ class Experiment:
         if not ran.complete:
             raise KeyboardInterrupt
         return summary
+
+    def begin_anew(self) -> None:
+        """Remove the runs that are asked for; what else lies in the folder stays."""
+        with at_work(self.folder):
+            begin_anew(job.folder for job in self.jobs)
 
     def summary(self) -> dict[str, Any]:
         """Return the figures of what is there."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -24,6 +26,7 @@ Seeding: TypeAlias = int | tuple[int, ...]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _FILES = (".yaml", ".yml", ".json")
 MOST_SEEDS = 1000
+OF_EXPERIMENTS = ("base", "arms", "grid", "search")
 
 
 class Range(Config):
@@ -179,6 +182,21 @@ def folder_name(name: str) -> str:
 def shipped_names() -> tuple[str, ...]:
     """Return the names of the shipped files of trainings and experiments."""
     return tuple(sorted(path.stem for path in SHIPPED.glob("*.yaml")))
+
+
+@cache
+def shipped_trainings() -> tuple[str, ...]:
+    """Return the names of the shipped files that are one training each."""
+    return tuple(
+        name
+        for name in shipped_names()
+        if not is_experiment(read_mapping(SHIPPED / f"{name}.yaml"))
+    )
+
+
+def is_experiment(said: Mapping[str, Any]) -> bool:
+    """Say whether what a file says is an experiment, and not one training."""
+    return any(name in said for name in OF_EXPERIMENTS)
 
 
 def shipped_config(name: str) -> Path:

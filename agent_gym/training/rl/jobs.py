@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -17,9 +18,15 @@ from agent_gym.rollouts.jobs import Job
 from agent_gym.rollouts.play import Failure, Status
 from agent_gym.training.rl.callbacks import Progress, Verdict
 from agent_gym.training.rl.config import TrainerConfig
-from agent_gym.training.rl.result import RunFolder, TrainingResult
-from agent_gym.training.rl.resuming import differences, exact_reason
-from agent_gym.training.rl.run_records import FINISHED, read_result, steps_taken, stored_config
+from agent_gym.training.rl.result import RunFolder, TrainingResult, error_text, figure_text
+from agent_gym.training.rl.resuming import exact_reason, settings_differ
+from agent_gym.training.rl.run_records import (
+    FINISHED,
+    FRESH,
+    read_result,
+    steps_taken,
+    stored_config,
+)
 from agent_gym.training.rl.trainer import Trainer
 
 Say: TypeAlias = Callable[[str], None]
@@ -125,7 +132,7 @@ class TrainingJob(Job):
         kept = stored_config(self.folder)
         if kept is None:
             return None
-        other = differences(kept, self.config.model_dump(mode="json"))
+        other = settings_differ(kept, self.config)
         result = read_result(self.folder)
         if result is not None and result.seed != self.seed:
             other.append(f"seed: {result.seed} there, {self.seed} here")
@@ -135,9 +142,16 @@ class TrainingJob(Job):
                 "a run of other settings lies here",
                 where=str(self.folder),
                 found="; ".join(other[:SHOWN]) + more,
-                remedy="Use another name, or remove that folder to run it anew",
+                remedy=FRESH,
             )
         return result if result is not None and result.status in FINISHED else None
+
+
+def begin_anew(folders: Iterable[Path]) -> None:
+    """Remove runs, readable or not; a folder that holds no run stays as it is."""
+    for folder in folders:
+        if RunFolder(folder).config.exists():
+            shutil.rmtree(folder)
 
 
 class Ran(NamedTuple):
@@ -188,6 +202,6 @@ def line(row: dict[str, Any]) -> str:
     if result["status"] in FINISHED:
         cpu = "" if result["cpu_s"] is None else f", {result['cpu_s']:.0f} cpu s"
         early = " (stopped early)" if result["status"] == "stopped_early" else ""
-        return f"{name}: {result['final_mean']:.1f} after {result['steps']:,} steps{early}{cpu}"
-    error = result["error"] or {}
-    return f"{name}: {row['status']}: {error.get('what') or result['status']}"
+        mean = figure_text(result["final_mean"])
+        return f"{name}: {mean} after {result['steps']:,} steps{early}{cpu}"
+    return f"{name}: {row['status']}: {error_text(result['error'], result['status'])}"

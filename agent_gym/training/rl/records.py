@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from typing import Any
 
 from agent_gym.core.files import write_json
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.loop import TrainingEpisode
 from agent_gym.training.rl.metrics import metrics_columns
 from agent_gym.training.rl.result import Episode, RunFolder
-from agent_gym.training.rl.tables import Table
+from agent_gym.training.rl.tables import Seen, Table
 
 
 class Records:
@@ -37,13 +38,14 @@ class Records:
         for table in self._tables.values():
             table.begin()
 
-    def sizes(self) -> dict[str, int]:
-        """Bring all rows to the disk and return how many bytes each file has."""
-        return {name: table.sync() for name, table in self._tables.items()}
+    def seen(self) -> dict[str, dict[str, Any]]:
+        """Bring all rows to the disk and return size and hash of each file."""
+        return {name: table.sync()._asdict() for name, table in self._tables.items()}
 
-    def cut(self, sizes: Mapping[str, int]) -> None:
+    def cut(self, seen: Mapping[str, Any]) -> None:
         """Drop the rows that came after a checkpoint, for they will come again."""
         self._folder.result.unlink(missing_ok=True)
         self._folder.final_episodes.unlink(missing_ok=True)
         for name, table in self._tables.items():
-            table.cut(int(sizes[name]))
+            kept = seen[name]  # a plain size in checkpoints of old
+            table.cut(Seen(**kept) if isinstance(kept, Mapping) else Seen(int(kept), None))

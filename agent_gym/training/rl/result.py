@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
 
+from agent_gym.core.errors import AgentGymError
 from agent_gym.core.registry import Config
 
 SCHEMA = "agent_gym.training/1"
@@ -43,6 +45,42 @@ class TrainingResult(Config):
     state_hash: str | None = Field(description="of all that decides how training would go on")
     config: dict[str, Any]
     manifest: dict[str, Any]
+
+
+def figure_text(value: float) -> str:
+    """Return a return as it is shown: a decimal of large ones, three digits of small ones.
+
+    Example:
+        >>> figure_text(259.04), figure_text(-0.0012345), figure_text(0.0)
+        ('259.0', '-0.00123', '0.0')
+    """
+    return f"{value:.1f}" if value == 0.0 or abs(value) >= 1.0 else f"{value:.3g}"
+
+
+def interval_text(middle: float, low: float | None, high: float | None) -> str:
+    """Return a figure with its interval, if it has one."""
+    if low is None or high is None:
+        return figure_text(middle)
+    return f"{figure_text(middle)} [{figure_text(low)}, {figure_text(high)}]"
+
+
+def error_text(error: Mapping[str, Any] | None, otherwise: str) -> str:
+    """Return why a run failed: what, where, what was found, and what can be done about it.
+
+    Example:
+        >>> error_text({"what": "disk full", "where": "/x", "remedy": "Free some"}, "error")
+        'disk full (at /x). Free some'
+    """
+    told = error or {}
+    return str(
+        AgentGymError(
+            str(told.get("what") or otherwise),
+            where=told.get("where"),
+            found=told.get("found"),
+            expected=told.get("expected"),
+            remedy=told.get("remedy"),
+        )
+    )
 
 
 class RunFolder:

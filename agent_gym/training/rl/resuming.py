@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -10,13 +9,20 @@ from typing import Any
 
 import torch
 
+from agent_gym.agents.sb3.artifact import verify_model
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.manifest import installed_versions
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.result import RunFolder, TrainingResult
+from agent_gym.training.rl.run_records import (
+    FINISHED,
+    FRESH,
+    completed,
+    read_result,
+    stored_config,
+)
 
 LIBRARIES = ("torch", "stable-baselines3", "sb3-contrib", "gymnasium", "box2d")
-FRESH = "Begin anew with --fresh, or name another folder"
 SHOWN = 8
 
 
@@ -38,32 +44,21 @@ def exact_reason(config: TrainerConfig) -> str | None:
 
 def finished_result(folder: RunFolder, config: TrainerConfig, seed: int) -> TrainingResult | None:
     """Return the result of a run that is done already, if it is of this config and seed."""
-    if not folder.result.exists():
+    result = read_result(folder.path)
+    if result is None or result.status not in FINISHED or result.seed != seed:
         return None
-    try:
-        result = TrainingResult.model_validate(json.loads(folder.result.read_bytes()))
-    except (OSError, ValueError) as error:
-        raise DataError(
-            "the result of an earlier run cannot be read", where=str(folder.result), remedy=FRESH
-        ) from error
-    same = result.config == config.model_dump(mode="json") and result.seed == seed
-    return result if same and result.status in ("done", "stopped_early") else None
+    return None if settings_differ(result.config, config) else result
 
 
 def check_folder(folder: RunFolder, config: TrainerConfig) -> bool:
     """Return whether a run has begun here; one of another config is refused."""
-    if not folder.config.exists():
+    found = stored_config(folder.path)
+    if found is None:
         return False
-    try:
-        found = json.loads(folder.config.read_bytes())
-    except (OSError, ValueError) as error:
-        raise DataError(
-            "the config of an earlier run cannot be read", where=str(folder.config), remedy=FRESH
-        ) from error
     refuse_difference(
         "this folder holds a run of another config",
         where=str(folder.config),
-        kept=found,
+        kept=completed(found),
         given=config.model_dump(mode="json"),
     )
     reason = exact_reason(config)
@@ -75,6 +70,20 @@ def check_folder(folder: RunFolder, config: TrainerConfig) -> bool:
             remedy=f"{FRESH}, or use backend: gymnasium and learner: sb3",
         )
     return True
+
+
+def check_best(folder: RunFolder) -> None:
+    """Refuse a damaged best model now: hours later there would be nothing to judge."""
+    try:
+        verify_model(folder.best)
+    except DataError as error:
+        error.remedy = FRESH
+        raise
+
+
+def settings_differ(kept: Any, config: TrainerConfig) -> list[str]:
+    """Return in what stored settings differ from those of a config; absent ones are defaults."""
+    return differences(completed(kept), config.model_dump(mode="json"))
 
 
 def check_extra(extra: Mapping[str, Any], where: str, seed: int) -> None:

@@ -12,9 +12,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent_gym.core.errors import ConfigError, DataError
+from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.result import RunFolder, TrainingResult
 
 FINISHED = ("done", "stopped_early")
+FRESH = "Begin anew with --fresh, or use another name"
 TAIL_BYTES = 4096
 
 
@@ -120,8 +122,24 @@ def stored_config(folder: Path) -> Any:
             "the settings of a run cannot be read",
             where=str(path),
             found=str(error),
-            remedy="Remove the folder to run it anew",
+            remedy=FRESH,
         ) from error
+
+
+def completed(kept: Any) -> Any:
+    """Return stored settings with the defaults of those that did not exist when they were stored.
+
+    A new setting begins with what was done before there was one. What is no training is returned
+    as it is.
+
+    Example:
+        >>> completed({"algo": "ppo"})["threads"], completed({"algo": "none"})
+        (1, {'algo': 'none'})
+    """
+    try:
+        return TrainerConfig.model_validate(kept).model_dump(mode="json")
+    except (ValidationError, ConfigError):
+        return kept
 
 
 def seed_folders(folder: Path) -> list[tuple[int, Path]]:

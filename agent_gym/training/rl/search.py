@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
@@ -48,12 +49,21 @@ from agent_gym.training.rl.folder_lock import at_work
 from agent_gym.training.rl.jobs import Bars, Say, TrainingJob, run_jobs
 from agent_gym.training.rl.result import TrainingResult
 from agent_gym.training.rl.resuming import differences
-from agent_gym.training.rl.run_records import read_run, steps_taken
+from agent_gym.training.rl.run_records import FRESH, completed, read_run, steps_taken
 
 SCHEMA = "agent_gym.search/1"
 STUDY, TRIALS, BEST = "study.jsonl", "trials.json", "best.yaml"
 OPEN = "env_params"  # below it any key may be given
 FOUND_OUT = (TrialState.COMPLETE, TrialState.PRUNED)
+
+
+def _as_now(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return a question with the defaults of settings that did not exist when it was stored."""
+    searched = Search.model_validate(asked["search"])
+    return {
+        "base": completed(asked["base"]),
+        "search": searched.model_dump(mode="json", exclude={"trials"}),
+    }
 
 
 class SettingsSearch:
@@ -108,6 +118,14 @@ class SettingsSearch:
                 tell(f"trial {number + 1} of {wanted}: {_line(_ended(study)[-1])}")
             return self._write(study)
 
+    def begin_anew(self) -> None:
+        """Remove the trials and what was found by them."""
+        with at_work(self.folder):
+            for path in self.folder.glob("trial_*"):
+                shutil.rmtree(path)
+            for name in (STUDY, TRIALS, BEST):
+                (self.folder / name).unlink(missing_ok=True)
+
     def steps(self, trials: int | None = None) -> tuple[int, int]:
         """Return how many steps are done and how many there are; one cut short counts as whole."""
         each, count = self.steps_a_run, len(self.search.seed_list())
@@ -125,13 +143,13 @@ class SettingsSearch:
             "search": self.search.model_dump(mode="json", exclude={"trials"}),
         }
         kept = study.user_attrs.get("asked")
-        other = [] if kept is None else differences(kept, asked)
+        other = [] if kept is None else differences(_as_now(kept), _as_now(asked))
         if other:
             raise ConfigError(
                 "a search of another question lies here",
                 where=str(self.folder),
                 found="; ".join(other[:4]),
-                remedy="Use another name, or remove that folder",
+                remedy=FRESH,
             )
         study.set_user_attr("asked", asked)
 

@@ -27,7 +27,7 @@ from agent_gym.training.rl.metrics import EpisodesCallback, MetricsCallback, PPO
 from agent_gym.training.rl.outcome import Outcome
 from agent_gym.training.rl.records import Records
 from agent_gym.training.rl.result import Episode, RunFolder
-from agent_gym.training.rl.resuming import exact_reason, training_versions
+from agent_gym.training.rl.resuming import check_best, exact_reason, training_versions
 from agent_gym.training.rl.seeding import SeedManager
 from agent_gym.training.rl.setup import Plan, Setup
 from agent_gym.training.rl.snapshot import capture, restore, state_hash
@@ -87,6 +87,8 @@ class Session:
         self._outcome.spent.add(wall_s=extra["wall_s"], cpu_s=extra["cpu_s"])
         for name, callback in self._remembering().items():
             callback.set_state(extra["callbacks"][name])
+        if self._evaluation.looks:
+            check_best(self._folder)
         if self._say:
             self._say(f"going on from step {found.step:,}")
 
@@ -195,7 +197,7 @@ class Session:
             "versions": training_versions(),
             "iteration": progress.iteration,
             "stopped": progress.stopping,
-            "tables": self._records.sizes(),
+            "tables": self._records.seen(),
             "callbacks": {name: each.state() for name, each in self._remembering().items()},
             "wall_s": self._outcome.spent.wall_s,
             "cpu_s": self._outcome.spent.cpu_s,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from agent_gym.agents.sb3.algorithms import ALGORITHMS, build_model
-from agent_gym.agents.sb3.jax_twin import build_jax_model
+from agent_gym.agents.sb3.jax_twin import build_jax_model, check_jax
 from agent_gym.core.errors import ConfigError
 from agent_gym.envs.training_env import EnvRecipe, evaluation_recipe, make_vec_env, resolve_recipe
 from agent_gym.training.rl.config import TrainerConfig
@@ -49,9 +50,24 @@ def make_plan(config: TrainerConfig, seed: int, folder: Path) -> Plan:
     """Return the plan of a run; what does not fit together is refused before anything is made."""
     if seed < 0:
         raise ConfigError("a seed is a whole number of at least 0", found=seed)
+    check_installed(config)
     recipe = recipe_of(config)
     judged = evaluation_recipe(recipe, config.evaluation.env_params)
     return Plan(config, seed, folder, recipe, judged)
+
+
+def check_installed(config: TrainerConfig) -> None:
+    """Refuse what a config names and is not installed, before anything is written."""
+    asked = config.trackers.wandb
+    if asked != "off" and find_spec("wandb") is None:
+        raise ConfigError(
+            "wandb is not installed",
+            where="trackers.wandb",
+            found=asked,
+            remedy="pip install wandb, or write trackers: {wandb: off}",
+        )
+    if config.learner == "sbx":
+        check_jax(config.agent)
 
 
 def make_setup(config: TrainerConfig, seed: int) -> Setup:

@@ -250,7 +250,8 @@ def _notes(arms: Sequence[ArmRuns]) -> list[str]:
     notes = []
     counts = [len(arm.scores()) for arm in arms]
     if min(counts) < FEW:
-        notes.append(f"an arm has {min(counts)} seeds; {FEW} or more are needed for a claim")
+        has = "one seed" if min(counts) == 1 else f"{min(counts)} seeds"
+        notes.append(f"an arm has {has}; {FEW} or more are needed for a claim")
     told = {
         run.result.config.get("steps")
         for arm in arms
@@ -263,7 +264,8 @@ def _notes(arms: Sequence[ArmRuns]) -> list[str]:
         notes.append("some runs stopped early, so their steps to the threshold are censored there")
     failed = sum(run.status == "error" for arm in arms for run in arm.runs)
     if failed:
-        notes.append(f"{failed} runs failed and have no score; the figures are of the others")
+        runs = "one run failed and has" if failed == 1 else f"{failed} runs failed and have"
+        notes.append(f"{runs} no score; the figures are of the others")
     return notes
 
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from io import FileIO
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from agent_gym.core.errors import DataError, StoreError
 from agent_gym.core.files import write_text
+from agent_gym.training.rl.run_records import FRESH
 
 Cell: TypeAlias = int | float | str | None
+BLOCK = 1 << 20
+
+
+class Seen(NamedTuple):
+    """How many bytes a file had, and their hash; none was kept by checkpoints of old."""
+
+    size: int
+    sha256: str | None
 
 
 class Table:
@@ -49,25 +59,33 @@ class Table:
                     "cannot write here", where=str(self.path), found=error.strerror or str(error)
                 ) from error
 
-    def sync(self) -> int:
-        """Make sure that all rows are on the disk and return how many bytes they are."""
+    def sync(self) -> Seen:
+        """Make sure that all rows are on the disk and return what they are."""
         with self._open() as file:
             os.fsync(file.fileno())
-            return file.seek(0, os.SEEK_END)
+            size = file.seek(0, os.SEEK_END)
+            return Seen(size, _sha256(file, size))
 
-    def cut(self, size: int) -> None:
-        """Drop all rows after the first ``size`` bytes."""
+    def cut(self, seen: Seen) -> None:
+        """Drop all rows that came after those a checkpoint has seen; these must be as they were."""
         with self._open() as file:
             found = file.seek(0, os.SEEK_END)
-            if found < size:
+            if found < seen.size:
                 raise DataError(
                     "rows that a checkpoint has seen are gone",
                     where=str(self.path),
                     found=f"{found} bytes",
-                    expected=f"{size} bytes at least",
-                    remedy="Begin anew with --fresh",
+                    expected=f"{seen.size} bytes at least",
+                    remedy=FRESH,
                 )
-            file.truncate(size)
+            if seen.sha256 is not None and _sha256(file, seen.size) != seen.sha256:
+                raise DataError(
+                    "rows that a checkpoint has seen were changed since",
+                    where=str(self.path),
+                    found=f"other bytes among the first {seen.size:,}",
+                    remedy=FRESH,
+                )
+            file.truncate(seen.size)
 
     def _open(self) -> FileIO:
         try:
@@ -81,6 +99,16 @@ class Table:
         if len(row) != len(self.columns):
             raise ValueError(f"a row has {len(row)} cells, not {len(self.columns)}")
         return ",".join(map(_text, row)) + "\n"
+
+
+def _sha256(file: FileIO, size: int) -> str:
+    """Return the hash of the first bytes of a file."""
+    digest = sha256()
+    file.seek(0)
+    while size > 0 and (block := file.read(min(size, BLOCK))):
+        digest.update(block)
+        size -= len(block)
+    return digest.hexdigest()
 
 
 def _text(cell: Cell) -> str:

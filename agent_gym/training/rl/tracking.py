@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from torch.utils.tensorboard.writer import SummaryWriter
 
-from agent_gym.core.errors import ConfigError
 from agent_gym.training.rl.callbacks import Callback, Progress, Verdict
 from agent_gym.training.rl.result import RunFolder
 from agent_gym.training.rl.setup import Plan
@@ -65,15 +64,7 @@ class WandbTracker:
     """Tells Weights & Biases; ``offline`` sends nothing anywhere."""
 
     def __init__(self, plan: Plan, folder: RunFolder, mode: str) -> None:
-        try:
-            wandb: Any = import_module("wandb")
-        except ImportError as error:
-            raise ConfigError(
-                "wandb is not installed",
-                where="trackers.wandb",
-                found=mode,
-                remedy="pip install wandb, or write trackers: {wandb: off}",
-            ) from error
+        wandb: Any = import_module("wandb")  # that it is there was checked with the plan
         self._run = wandb.init(
             project="agent-gym",
             name=f"{plan.config.algo}-{plan.recipe.env}-{plan.seed}",

@@ -10,15 +10,18 @@ import torch
 
 from agent_gym.agents.sb3.artifact import load_policy
 from agent_gym.core.files import home
-from agent_gym.core.registry import configure
 from agent_gym.training.rl.callbacks import Callback
 from agent_gym.training.rl.checkpoints import CheckpointStore
-from agent_gym.training.rl.config import TrainerConfig, read_trainer_config
+from agent_gym.training.rl.config import (
+    TrainerConfig,
+    as_trainer_config,
+    read_trainer_config,
+)
 from agent_gym.training.rl.episodes import play_episodes
 from agent_gym.training.rl.folder_lock import at_work
 from agent_gym.training.rl.outcome import Outcome, Recorded, final_figures
 from agent_gym.training.rl.result import Episode, RunFolder, TrainingResult
-from agent_gym.training.rl.resuming import check_extra, check_folder, finished_result
+from agent_gym.training.rl.resuming import check_best, check_extra, check_folder, finished_result
 from agent_gym.training.rl.seeding import SeedManager
 from agent_gym.training.rl.session import Session
 from agent_gym.training.rl.setup import make_plan, make_setup
@@ -38,7 +41,7 @@ def create_trainer_from_config(
     if isinstance(config, Path):
         config = read_trainer_config(config)
     elif not isinstance(config, TrainerConfig):
-        config = configure(TrainerConfig, config, where="config")
+        config = as_trainer_config(config, where="config")
     return Trainer(config, seed, folder or default_folder(config, seed))
 
 
@@ -115,6 +118,7 @@ class Trainer:
         """Play fresh episodes with the best model and write the result."""
         plan, folder = self.plan, self.folder
         seeds = SeedManager(plan.seed).final_seeds(plan.config.evaluation.final_episodes)
+        check_best(folder)
         policy, step = load_policy(folder.best), outcome.best_step or 0
         episodes = play_episodes(policy, plan.evaluation_recipe, seeds, step=step)
         Table(folder.final_episodes, Episode._fields).replace(episodes)
