@@ -1,6 +1,7 @@
 """The whole loop, small: it learns, is judged on sealed snapshots and serves; a control is not."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -72,12 +73,15 @@ def test_the_same_job_again_is_the_same_job(first):
         assert stages.deployments.history() == history
 
 
-def test_the_control_is_not_promoted_and_says_why(tmp_path):
+def test_a_poisoned_second_run_is_not_promoted_and_says_why(first, tmp_path):
+    folder, outcome = first
+    copied = LoopFolder(Path(shutil.copytree(folder.path, tmp_path / "loop")))
     options = SMALL.model_copy(update={"shuffle_rewards": True})
-    outcome = run_harness(options, LoopFolder(tmp_path), Quiet())
-    assert outcome.job.ending == "not promoted"
-    assert "because" in outcome.job.reason
-    assert set(outcome.served.values()) == {outcome.champion_before}
+    poisoned = run_harness(options, copied, Quiet())
+    assert poisoned.champion_before == outcome.job.challenger
+    assert poisoned.job.ending == "not promoted"
+    assert "because" in poisoned.job.reason
+    assert set(poisoned.served.values()) == {outcome.job.challenger}
 
 
 def test_what_is_not_ready_is_skipped_with_the_reason(tmp_path):
