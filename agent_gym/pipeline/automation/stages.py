@@ -17,7 +17,7 @@ from agent_gym.agents.artifact import read_artifact
 from agent_gym.agents.neural.layout import FeatureLayout
 from agent_gym.agents.neural.policy import KIND, NeuralPolicy
 from agent_gym.core.clock import Clock, SystemClock
-from agent_gym.core.errors import AgentGymError
+from agent_gym.core.errors import AgentGymError, StoreError
 from agent_gym.core.manifest import fingerprint
 from agent_gym.core.registry import Config
 from agent_gym.evaluation.promotion import (
@@ -36,6 +36,7 @@ from agent_gym.pipeline.automation.readiness import Readiness, ReadinessPolicy, 
 from agent_gym.pipeline.automation.sealed_set import SealedSet
 from agent_gym.pipeline.automation.stock import UNUSED, stock_of
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry
+from agent_gym.pipeline.registry.rollout import Stage
 from agent_gym.rollouts.database import BatchRequest, TrajectoryStore
 from agent_gym.training.grpo.config import GRPOConfig
 
@@ -195,17 +196,23 @@ class Stages:
             return self.deployments.state().as_dict()
         self.deployments.deploy(challenger)
         half = len(pairs) // 2
-        for stage, some in (("canary", pairs[:half]), ("full", pairs[half:])):
+        steps: tuple[tuple[Stage, Any], ...] = (("canary", pairs[:half]), ("full", pairs[half:]))
+        for stage, some in steps:
             for snapshot_id, theirs, own in some:
                 decision = self.deployments.observe(f"{job.job_id}:{snapshot_id}", theirs, own)
                 if decision.action == "roll_back":
                     return self.deployments.state().as_dict()
-            self.deployments.advance("canary" if stage == "canary" else "full")
+            self.deployments.advance(stage)
         return self.deployments.state().as_dict()
 
     def champion(self) -> str:
-        """Return the hash of the model that serves."""
-        return self.deployments.served("")
+        """Return the hash of the champion; what a canary answers has no part in it."""
+        champion = self.deployments.state().champion
+        if champion is None:
+            raise StoreError(
+                "no model serves yet", remedy="Install a first champion, then ask again"
+            )
+        return champion
 
     def _files(self, job: TrainingJob) -> JobFolder:
         return JobFolder(self.folder / job.job_id)

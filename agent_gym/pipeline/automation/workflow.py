@@ -128,11 +128,6 @@ class Runtime:
             handle = DBOS.start_workflow(_WORKFLOW.improve, job.model_dump(mode="json"))
         return JobOutcome.model_validate(handle.get_result())
 
-    def start(self, job: TrainingJob) -> None:
-        """Begin a job and do not wait for it."""
-        with SetWorkflowID(job.job_id):
-            DBOS.start_workflow(_WORKFLOW.improve, job.model_dump(mode="json"))
-
     def status(self, job_id: str) -> str | None:
         """Return how far a job is, in the words of the workflow engine; None if nobody knows it."""
         found = DBOS.list_workflows(workflow_ids=[job_id])

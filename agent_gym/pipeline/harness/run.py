@@ -54,7 +54,9 @@ class HarnessOptions(Config):
     workers: int = Field(default=2, ge=1, le=256, description="processes that play")
     train: bool = Field(default=True, description="train, judge and roll out")
     force: bool = Field(default=False, description="train although it is not ready")
-    shuffle_rewards: bool = Field(default=False, description="a control that must not pass")
+    shuffle_rewards: bool = Field(
+        default=False, description="a control: learn from the rewards of other trajectories"
+    )
 
 
 class HarnessOutcome(Config):
