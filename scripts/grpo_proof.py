@@ -19,7 +19,7 @@ from agent_gym.core.clock import SystemClock
 from agent_gym.core.files import atomic_path, write_json
 from agent_gym.core.manifest import describe
 from agent_gym.core.seeds import Seeds
-from agent_gym.reporting.rl.canvas import FAINT, new_figure, svg_of
+from agent_gym.reporting.canvas import FAINT, new_figure, svg_of
 from agent_gym.training.grpo.neural import NeuralLearner
 from agent_gym.training.grpo.proof import (
     GROUPS,

@@ -8,61 +8,79 @@ import pytest
 
 from agent_gym.core.errors import DataError, StoreError
 from agent_gym.pipeline.automation.job import TrainingJob
-from agent_gym.pipeline.automation.sealed_set import SealedSet
+from agent_gym.pipeline.automation.listening import Silence
+from agent_gym.pipeline.automation.recording import refuse_if_nothing
+from agent_gym.pipeline.automation.snapshot_set import SnapshotSet
 from agent_gym.pipeline.automation.stages import AutomationConfig
 from agent_gym.pipeline.automation.workflow import running
-from agent_gym.pipeline.harness.run import (
-    LEARNING,
-    HarnessOptions,
-    _refuse_if_nothing,
-    run_harness,
-)
+from agent_gym.pipeline.harness.options import LEARNING, HarnessOptions
+from agent_gym.pipeline.harness.run import run_harness
 from agent_gym.pipeline.harness.snapshots import make_snapshots
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.rollouts.database import TrajectoryFilter
 
-SMALL = HarnessOptions(agents=2, snapshots=5, repeats=4, sealed=35, rehearsal=20, force=True)
-
-
-class Quiet:
-    def stage(self, name, total=None):
-        return lambda done, of, row: None
-
-    def tick(self):
-        pass
+SMALL = HarnessOptions(agents=2, snapshots=10, repeats=5, rounds=2, sealed=35, force=True)
+PLAYED, PRACTISED = 10 * 2 * 5, 10 * 5
 
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
     folder = LoopFolder(tmp_path_factory.mktemp("loop"))
-    return folder, run_harness(SMALL, folder, Quiet())
+    return folder, run_harness(SMALL, folder, Silence())
 
 
 def test_the_challenger_wins_and_serves(first):
     folder, outcome = first
     assert outcome.job.ending == "promoted", outcome.job.reason
     assert outcome.promoted
-    assert set(outcome.served.values()) == {outcome.job.challenger}
+    assert outcome.answered == dict.fromkeys(("agent-0", "agent-1"), outcome.job.challenger)
+    assert outcome.rollout_verified
     assert outcome.job.challenger != outcome.champion_before
     (check,) = (
         each for each in outcome.job.stages["verdict"]["checks"] if each["name"] == "superiority"
     )
     assert check["passed"]
-    assert outcome.trajectories["stored"] == 5 * 2 * 4
-    assert outcome.steps == 5 * 2 * 4 * 120
-    assert "960 more unused trajectories are needed" in outcome.readiness_after["reason"]
+    assert outcome.trajectories["stored"] == PLAYED + PRACTISED
+    assert outcome.steps == (PLAYED + PRACTISED) * 120
+    assert "900 more unused trajectories are needed" in outcome.readiness_after["reason"]
     assert json.dumps(outcome.model_dump(mode="json"))
     with folder.opened(AutomationConfig()) as stages:
-        batch = f"train-{outcome.run_id}"
-        used = stages.store.page(TrajectoryFilter(used_in_training=True), limit=100).rows
-        assert {row.trajectory_id for row in used} == set(stages.store.batches.ids(batch))
-        assert stages.store.batches.get(batch).status == "completed"
+        batches = [f"train-{outcome.run_id}", f"train-{outcome.run_id}-round-1"]
+        used = stages.store.page(TrajectoryFilter(used_in_training=True), limit=1_000).rows
+        held = [name for batch in batches for name in stages.store.batches.ids(batch)]
+        assert sorted(row.trajectory_id for row in used) == sorted(held)
+        assert len(held) == PLAYED + PRACTISED
+        assert [stages.store.batches.get(batch).status for batch in batches] == ["completed"] * 2
         assert stages.registry.verify() == ()
+
+
+def test_the_first_champion_holds_nothing(first):
+    champions = {pair.champion for pair in evidence_of(first).pairs}
+    assert champions == {0.0}
+    assert len({pair.challenger for pair in evidence_of(first).pairs}) > 20
+
+
+def evidence_of(first):
+    folder, outcome = first
+    with folder.opened(AutomationConfig()) as stages:
+        return stages.evidence(outcome.job.job_id)
+
+
+def test_the_page_tells_the_outcome(first):
+    _, outcome = first
+    page = Path(outcome.report)
+    text = page.read_text(encoding="utf-8")
+    assert "A better model serves now" in text
+    assert "superiority" in text
+    assert outcome.job.challenger in text
+    kept = json.loads((page.parent / "outcome.json").read_text(encoding="utf-8"))
+    assert kept["promoted"] is True
+    assert kept["manifest"]["command"]
 
 
 def test_the_same_job_again_is_the_same_job(first):
     folder, outcome = first
-    config = AutomationConfig(grpo=LEARNING)
+    config = AutomationConfig(grpo=LEARNING, rounds=SMALL.rounds)
     with folder.opened(config) as stages:
         history = stages.deployments.history()
         with running(stages, folder.workflows) as runtime:
@@ -77,16 +95,24 @@ def test_a_poisoned_second_run_is_not_promoted_and_says_why(first, tmp_path):
     folder, outcome = first
     copied = LoopFolder(Path(shutil.copytree(folder.path, tmp_path / "loop")))
     options = SMALL.model_copy(update={"shuffle_rewards": True})
-    poisoned = run_harness(options, copied, Quiet())
+    poisoned = run_harness(options, copied, Silence())
     assert poisoned.champion_before == outcome.job.challenger
     assert poisoned.job.ending == "not promoted"
     assert "because" in poisoned.job.reason
-    assert set(poisoned.served.values()) == {outcome.job.challenger}
+    assert set(poisoned.answered.values()) == {outcome.job.challenger}
+
+
+def test_a_poisoned_first_run_is_not_promoted_either(tmp_path):
+    options = SMALL.model_copy(update={"shuffle_rewards": True})
+    poisoned = run_harness(options, LoopFolder(tmp_path), Silence())
+    assert poisoned.job.ending == "not promoted"
+    assert "superiority" in poisoned.job.reason
+    assert set(poisoned.answered.values()) == {poisoned.champion_before}
 
 
 def test_what_is_not_ready_is_skipped_with_the_reason(tmp_path):
     options = SMALL.model_copy(update={"force": False, "snapshots": 1, "repeats": 1})
-    outcome = run_harness(options, LoopFolder(tmp_path), Quiet())
+    outcome = run_harness(options, LoopFolder(tmp_path), Silence())
     assert outcome.job.ending == "skipped"
     assert outcome.job.reason == outcome.readiness_after["reason"]
     assert "998 more unused trajectories are needed (2 of 1,000)" in outcome.job.reason
@@ -108,13 +134,13 @@ def test_sets_share_no_snapshot_and_are_made_once(tmp_path):
 def test_a_sealed_set_is_named_by_what_is_in_it(tmp_path):
     make_snapshots(tmp_path / "a", "sealed", 2, 0)
     make_snapshots(tmp_path / "b", "sealed", 3, 0)
-    assert SealedSet.of(tmp_path / "a").id != SealedSet.of(tmp_path / "b").id
-    with pytest.raises(DataError, match="no sealed snapshot"):
-        SealedSet.of(Path(tmp_path / "nowhere"))
+    assert SnapshotSet.of(tmp_path / "a").id != SnapshotSet.of(tmp_path / "b").id
+    with pytest.raises(DataError, match="there is no snapshot"):
+        SnapshotSet.of(Path(tmp_path / "nowhere"))
 
 
 def test_nothing_recorded_is_an_error_and_not_an_empty_success():
     lost = {"status": "crashed", "error": {"what": "gone"}}
-    _refuse_if_nothing([lost, {"status": "ok"}])
+    refuse_if_nothing([lost, {"status": "ok"}])
     with pytest.raises(StoreError, match="gone"):
-        _refuse_if_nothing([lost, lost])
+        refuse_if_nothing([lost, lost])

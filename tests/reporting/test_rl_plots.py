@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agent_gym.reporting.rl.canvas import NARROW, WIDE, inline_svg, png_of, steps_text, svg_of
+from agent_gym.reporting.canvas import NARROW, WIDE, inline_svg, png_of, steps_text, svg_of
 from agent_gym.reporting.rl.compare_plots import comparison, distributions, profiles, survival
 from agent_gym.reporting.rl.plots import Mark, final_distribution, learning_curves, losses
 from agent_gym.reporting.rl.runs import read_arms

@@ -9,12 +9,15 @@ from trajectory_samples import fill
 
 from agent_gym.core.errors import ConfigError, StoreError
 from agent_gym.rollouts.database import (
+    AGENT_TICK,
     AgentRecord,
     DeploymentRecord,
     Event,
     JudgmentRecord,
     ModelRecord,
     OutcomeRecord,
+    PlayedTick,
+    TickTaken,
     TrajectoryFilter,
 )
 
@@ -120,7 +123,8 @@ def test_outcomes_are_said_once(store):
 
 
 def tick(store, at, **more):
-    return store.agents.advance("a", at, **({"cost_points": 1, "policy_version": "m"} | more))
+    fields = {"tick": at, "cost_points": 1, "policy_version": "m"} | more
+    return store.agents.advance("a", PlayedTick(**fields))
 
 
 def test_a_tick_costs_points_and_the_last_one_pauses(store):
@@ -162,6 +166,16 @@ def test_the_same_tick_counts_once(store):
     assert (agent.tick, agent.points, len(refused)) == (1, 49, 5)
 
 
+def test_a_tick_and_its_call_are_kept_together_or_not_at_all(store):
+    store.agents.add(AgentRecord(agent_id="a", name="Ann", points=5))
+    tick(store, 0, call={"tick": 0, "bad": float("nan")}, snapshot_id="s1")
+    assert store.agents.get("a").snapshot_id == "s1"
+    with pytest.raises(TickTaken):
+        tick(store, 0, call={"tick": 0, "twice": True})
+    (event,) = store.events.after(kind=AGENT_TICK, subject="a")
+    assert event.data == {"tick": 0, "bad": None}
+
+
 def test_points_cannot_be_taken_by_the_back_door(store):
     store.agents.add(AgentRecord(agent_id="a", name="Ann", points=5))
     with pytest.raises(ConfigError, match="points"):
@@ -171,7 +185,7 @@ def test_points_cannot_be_taken_by_the_back_door(store):
     with pytest.raises(ConfigError, match="no such agent"):
         store.agents.get("b")
     with pytest.raises(ConfigError, match="no such agent"):
-        store.agents.advance("b", 0, cost_points=1, policy_version=None)
+        store.agents.advance("b", PlayedTick(tick=0, cost_points=1, policy_version=None))
     assert store.agents.get("a").points == 5
 
 

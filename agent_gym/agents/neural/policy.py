@@ -37,6 +37,8 @@ WEIGHTS, CARD = "policy.safetensors", "policy.json"
 FIRST_SCALE = 0.01
 """How large the last layer begins: chances start out nearly equal, so nothing is ruled out."""
 SMALLEST_SPREAD = 1e-8
+POSITION = "position"
+"""The feature of a market that says what is held there, as a share of its budget."""
 
 
 class NeuralConfig(Config):
@@ -47,6 +49,12 @@ class NeuralConfig(Config):
     )
     hidden: tuple[int, ...] = Field(default=(32,), min_length=1, description="width of each layer")
     clip: float = Field(default=10.0, gt=0, description="where scaled inputs are cut")
+    inertia: float = Field(
+        default=0.0,
+        ge=0,
+        description="how much it leans to what it holds: taken off a level's logit, times the "
+        "square of its distance from the position; needs a world that shows one",
+    )
 
     @field_validator("levels")
     @classmethod
@@ -86,6 +94,7 @@ class NeuralPolicy:
         self.weights = {name: _frozen(weights[name]) for name in sorted(weights)}
         self.levels = np.array(config.levels)
         _check_shapes(self.weights, config, inputs)
+        self._position = _place_of_position(config, inputs)
         self.files = {WEIGHTS: bytes_of(self.weights), CARD: self._card_bytes()}
         self.version = model_hash_of(self.files)
         self._layers = [
@@ -134,9 +143,18 @@ class NeuralPolicy:
             x = np.tanh(x @ weight + bias)
         weight, bias = self._layers[-1]
         x = x @ weight + bias
+        if self._position is not None:
+            x -= self.pull(blocks)
         x -= x.max(axis=-1, keepdims=True)
         x -= np.log(np.exp(x).sum(axis=-1, keepdims=True))
         return x
+
+    def pull(self, blocks: FloatArray) -> FloatArray:
+        """Return what its inertia takes off the logit of each level, for each row of inputs."""
+        if self._position is None:
+            return np.zeros((*blocks.shape[:-1], len(self.levels)))
+        far = self.levels - blocks[..., self._position, np.newaxis]
+        return self.config.inertia * far * far
 
     def with_weights(self, weights: Mapping[str, FloatArray]) -> NeuralPolicy:
         """Return the same policy with other numbers in its layers."""
@@ -169,6 +187,21 @@ def _frozen(array: Any) -> FloatArray:
     own = np.array(array, dtype=np.float64, order="C")
     own.flags.writeable = False
     return own
+
+
+def _place_of_position(config: NeuralConfig, inputs: PolicyInputs) -> int | None:
+    """Return which input is the position; None if it has no part in the decision."""
+    if config.inertia == 0:
+        return None
+    if POSITION not in inputs.market:
+        raise AgentError(
+            "a policy with inertia must see what it holds",
+            where="inertia",
+            found=", ".join(inputs.market),
+            expected=f"a feature {POSITION!r} of each market",
+            remedy="Set inertia to 0, or play in a world that shows the position",
+        )
+    return inputs.market.index(POSITION)
 
 
 def _check_shapes(

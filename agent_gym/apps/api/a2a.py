@@ -137,7 +137,7 @@ def a2a_router(book: SessionBook) -> APIRouter:
         session = book.find(name)
         try:
             asked = json.loads(await request.body())
-        except ValueError:
+        except (ValueError, RecursionError):
             return Reply(code=NOT_JSON, error="not JSON").as_json_rpc(None)
         if isinstance(asked, list):
             return Reply(code=MALFORMED, error="one request at a time").as_json_rpc(None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +12,11 @@ from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.database_option import DATABASE
 from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.pipeline.automation.job import JobOutcome
-from agent_gym.pipeline.harness.run import HarnessOptions, HarnessOutcome, run_harness
+from agent_gym.pipeline.harness.options import HarnessOptions, HarnessOutcome
+from agent_gym.pipeline.harness.run import run_harness
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.rollouts.executor import Progress as Told
 
@@ -58,6 +62,7 @@ def harness(
     folder: Annotated[
         Path | None, typer.Option(help="Where everything lies; default: the folder of results.")
     ] = None,
+    url: Annotated[str | None, DATABASE] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Let agents play, train on what was recorded, judge on sealed snapshots, and serve the best.
@@ -73,7 +78,7 @@ def harness(
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=notes) as bars:
-        outcome = run_harness(options, place, _Bars(bars))
+        outcome = run_harness(options, place, _Bars(bars), argv=sys.argv, url=url)
     payload = outcome.model_dump(mode="json") | {"promoted": outcome.promoted}
     emit(payload, as_json=as_json, view=_view(outcome))
 
@@ -87,7 +92,9 @@ def _view(outcome: HarnessOutcome) -> RenderableType:
         ("ready before playing", outcome.readiness_before["reason"] or "yes"),
         ("ready after playing", outcome.readiness_after["reason"] or "yes"),
         *_job_rows(outcome.job),
-        ("served now", ", ".join(sorted({model[:HASH] for model in outcome.served.values()}))),
+        ("agents answer with", _answering(outcome)),
+        ("rollout verified", "yes" if outcome.rollout_verified else f"NO: {outcome.rollout_words}"),
+        ("report", outcome.report),
     ]
     parts: list[RenderableType] = [table("Harness", ("what", "found"), rows)]
     verdict = (outcome.job.stages.get("verdict") if outcome.job else None) or {}
@@ -100,6 +107,11 @@ def _view(outcome: HarnessOutcome) -> RenderableType:
     return Group(*parts)
 
 
+def _answering(outcome: HarnessOutcome) -> str:
+    models = Counter((model or "nobody")[:HASH] for model in outcome.answered.values())
+    return ", ".join(f"{model} ({count} agents)" for model, count in models.most_common())
+
+
 def _job_rows(job: JobOutcome | None) -> list[tuple[object, ...]]:
     if job is None:
         return [("training", "not asked for")]
@@ -107,13 +119,10 @@ def _job_rows(job: JobOutcome | None) -> list[tuple[object, ...]]:
     said = job.reason if job.ending in job.reason else f"{job.ending}: {job.reason}"
     rows: list[tuple[object, ...]] = [("outcome", said)]
     if told:
-        groups = told["groups"]
-        rows.insert(
-            0,
-            (
-                "training",
-                f"{groups['kept']} groups learned from, {groups['dropped']} dropped as all equal; "
-                f"challenger {told['model_after'][:HASH]}",
-            ),
-        )
+        for at, one in reversed(list(enumerate(told["rounds"], 1))):
+            words = (
+                f"{one['groups']['kept']} groups learned from, {one['groups']['dropped']} all "
+                f"equal; mean return {one['return_mean']:+.3f}; model {one['model_after'][:HASH]}"
+            )
+            rows.insert(0, (f"round {at}", words))
     return rows

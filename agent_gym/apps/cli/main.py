@@ -35,6 +35,7 @@ COMMANDS = {
     "export": "A trained model as a script that makes it again, as ONNX or as a zip.",
     "gate": "How sure the regression gate is: false alarms and power.",
     "harness": "The whole loop: play, record, train, judge on sealed snapshots, serve the best.",
+    "judge": "Score trajectories of a group against each other; how far a judge can be trusted.",
     "market": "Generate synthetic markets and measure how real they look.",
     "nightly": "Play the suite, compare with the baseline, report.",
     "oracle": "What a market with a known law lets anyone earn, after costs.",
@@ -43,9 +44,12 @@ COMMANDS = {
     "replay": "Play one seed of a recorded run again.",
     "results": "Tables, pages and videos from stored training runs.",
     "run": "Play a suite of scenarios and report it.",
+    "serve": "The loop as a service: living agents, trainings and models over HTTP.",
     "snapshot": "Benchmark snapshots: generate, verify, show.",
+    "tokens": "Who may call the service: add, list, revoke.",
     "train": "Train an agent with Stable-Baselines3, several seeds at once.",
     "trials": "The trials that have been registered.",
+    "verify": "Is the whole loop in order, and what is to be done next?",
     "watch": "One episode of a trained model as a video.",
 }
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_gym.apps.cli.database_option import DATABASE
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.core.clock import SECOND_NS
 from agent_gym.pipeline.registry import (
@@ -20,13 +21,7 @@ from agent_gym.pipeline.registry import (
 )
 from agent_gym.rollouts.database import TrajectoryStore
 
-DATABASE_VARIABLE = "AGENT_GYM_DATABASE"
 app = typer.Typer(no_args_is_help=True)
-_URL = typer.Option(
-    "--database",
-    envvar=DATABASE_VARIABLE,
-    help="sqlite:///FILE or postgresql://USER@HOST/NAME; default: that of the results.",
-)
 _JSON = typer.Option("--json", help="Print one JSON document.")
 _MODEL = typer.Argument(help="Version, hash, or the first 8 digits of it.")
 
@@ -38,7 +33,7 @@ def registry() -> None:
 
 @app.command("list")
 def list_models(
-    url: Annotated[str | None, _URL] = None, as_json: Annotated[bool, _JSON] = False
+    url: Annotated[str | None, DATABASE] = None, as_json: Annotated[bool, _JSON] = False
 ) -> None:
     """List all models, oldest first, and who serves."""
     with _open(url) as service:
@@ -60,7 +55,7 @@ def list_models(
 @app.command()
 def show(
     model: Annotated[str, _MODEL],
-    url: Annotated[str | None, _URL] = None,
+    url: Annotated[str | None, DATABASE] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Show a model: its files, who signed it, its verdict and what happened to it."""
@@ -96,7 +91,7 @@ def show(
 @app.command()
 def verify(
     model: Annotated[str | None, _MODEL] = None,
-    url: Annotated[str | None, _URL] = None,
+    url: Annotated[str | None, DATABASE] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Check hashes and signatures of a model, or of all and the history; exit code 3 if wrong."""
@@ -118,7 +113,7 @@ def promote(
         float, typer.Option(min=0.01, max=99.99, help="Share of agents of a canary, %.")
     ] = 10.0,
     first: Annotated[bool, typer.Option("--first", help="As the first champion of all.")] = False,
-    url: Annotated[str | None, _URL] = None,
+    url: Annotated[str | None, DATABASE] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Take a model one stage further: into shadow, the canary, or full service.
@@ -143,7 +138,7 @@ def promote(
 def rollback(
     reason: Annotated[str, typer.Option(help="Why; it is written into the history.")],
     to: Annotated[str | None, typer.Option(help="A former champion; default: the last.")] = None,
-    url: Annotated[str | None, _URL] = None,
+    url: Annotated[str | None, DATABASE] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Take back what is under way, or the last champion."""
@@ -154,7 +149,7 @@ def rollback(
 
 @app.command()
 def history(
-    url: Annotated[str | None, _URL] = None, as_json: Annotated[bool, _JSON] = False
+    url: Annotated[str | None, DATABASE] = None, as_json: Annotated[bool, _JSON] = False
 ) -> None:
     """Everything that has happened, oldest first, and whether it is whole."""
     with _open(url) as service:

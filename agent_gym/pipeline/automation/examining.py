@@ -15,6 +15,7 @@ from agent_gym.core.registry import Ref
 from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.benchmark.runner import BenchmarkRunner, RunnerConfig
 from agent_gym.evaluation.promotion import Figures, Pair
+from agent_gym.rollouts.executor import Progress
 
 CHAMPION, CHALLENGER = "champion", "challenger"
 RUINED = 0.01
@@ -30,7 +31,13 @@ class Duel:
     failed: tuple[str, ...]
 
 
-def duel(champion: Path, challenger: Path, snapshots: Sequence[Path], workers: int = 2) -> Duel:
+def duel(
+    champion: Path,
+    challenger: Path,
+    snapshots: Sequence[Path],
+    workers: int = 2,
+    progress: Progress | None = None,
+) -> Duel:
     """Let both play every snapshot, each with its best action.
 
     Args:
@@ -38,8 +45,9 @@ def duel(champion: Path, challenger: Path, snapshots: Sequence[Path], workers: i
         challenger: Folder of its policy.
         snapshots: What is played.
         workers: Processes; no figure but the time of a decision depends on it.
+        progress: Told after each episode.
     """
-    rows = _played({CHAMPION: champion, CHALLENGER: challenger}, snapshots, workers)
+    rows = _played({CHAMPION: champion, CHALLENGER: challenger}, snapshots, workers, progress)
     by_side: dict[str, dict[str, dict[str, Any]]] = {CHAMPION: {}, CHALLENGER: {}}
     for row in rows:
         by_side[row["player"]][row["snapshot"]] = row
@@ -87,14 +95,17 @@ def distances(
 
 
 def _played(
-    models: dict[str, Path], snapshots: Sequence[Path], workers: int
+    models: dict[str, Path],
+    snapshots: Sequence[Path],
+    workers: int,
+    progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     agents = {
         name: Ref(use="neural/market", params={"model": str(path), "deterministic": True})
         for name, path in models.items()
     }
     runner = BenchmarkRunner(RunnerConfig(workers=workers, optimum=False))
-    rows = list(runner.run(snapshots, agents).rows)
+    rows = list(runner.run(snapshots, agents, progress=progress).rows)
     lost = [row for row in rows if row["status"] in ("crashed", "cancelled", "interrupted")]
     if lost:
         raise DataError("an episode was lost", where=lost[0]["snapshot"], found=lost[0]["error"])

@@ -27,6 +27,10 @@ class TrainingJob(Config):
         default=False, description="a control: rewards of other trajectories; it must not pass"
     )
 
+    def batch(self, number: int) -> str:
+        """Return the id of the batch of a round; the first has that of the job."""
+        return self.job_id if number == 0 else f"{self.job_id}-round-{number}"
+
 
 class JobOutcome(Config):
     """How a job ended, with the reason in words and what every stage left."""
@@ -57,12 +61,18 @@ class JobFolder:
 
     def once(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Return what a stage left, or let it do its work and keep what it leaves."""
-        target = self.path / f"{name}.json"
-        if target.is_file():
-            return _read(target)
-        self.path.mkdir(parents=True, exist_ok=True)
-        write_json(target, make())
+        target = self._file(name)
+        if not target.is_file():
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_json(target, make())
         return _read(target)
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Return what a stage left; one that did not come so far is an error."""
+        return _read(self._file(name))
+
+    def _file(self, name: str) -> Path:
+        return self.path / f"{name}.json"
 
 
 def _read(path: Path) -> dict[str, Any]:

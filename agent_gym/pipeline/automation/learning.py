@@ -34,7 +34,7 @@ def learn(
 
     Interrupted, it goes on from its last checkpoint to the same bits.
     """
-    rollouts = recorded(batch)
+    rollouts = recorded(batch, judged=config.reward == "judge")
     if job.shuffle_rewards:
         rollouts = shuffled(rollouts, Seeds(config.seed).child("shuffled", job.job_id))
     learner = NeuralLearner(champion)
@@ -51,8 +51,8 @@ def learn(
     return told(result)
 
 
-def recorded(batch: TrajectoryBatch) -> RolloutBatch:
-    """Return the members of a batch side by side, groups in their order."""
+def recorded(batch: TrajectoryBatch, *, judged: bool = False) -> RolloutBatch:
+    """Return the members of a batch side by side, in their order; ``judged``: with their scores."""
     members = [one for group in batch.groups for one in group.trajectories]
     named = {tuple(one.row.details.get(FEATURES, ())) for one in members}
     if len(named) != 1 or () in named:
@@ -62,7 +62,7 @@ def recorded(batch: TrajectoryBatch) -> RolloutBatch:
             found=f"{len(named)} different lists of names",
             remedy=f"Record with the names of the world's features in details[{FEATURES!r}]",
         )
-    return batch_of(members, named.pop())
+    return batch_of(members, named.pop(), judged=judged)
 
 
 def shuffled(batch: RolloutBatch, seeds: Seeds) -> RolloutBatch:
@@ -88,6 +88,9 @@ def told(result: TrainingResult) -> dict[str, Any]:
         "refused": result.refused,
         "stops": result.stops,
         "updates": len(result.updates),
+        "steps": sum(update.steps for update in result.updates),
+        "trajectories": result.updates[0].trajectories,
+        "return_mean": result.updates[0].return_mean,
         "loss": last.loss,
         "entropy": last.entropy,
         "approx_kl": last.approx_kl,

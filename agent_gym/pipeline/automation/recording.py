@@ -13,6 +13,7 @@ from typing_extensions import override
 from agent_gym.agents.neural.agent import NeuralAgent
 from agent_gym.agents.neural.policy import NeuralPolicy
 from agent_gym.agents.team import Independent
+from agent_gym.core.errors import StoreError
 from agent_gym.core.seeds import Seeds
 from agent_gym.envs.benchmark.config import BenchmarkWorldConfig
 from agent_gym.envs.benchmark.world import TRADER, BenchmarkWorld
@@ -109,3 +110,14 @@ class Recording:
             for path in snapshots
         ]
         return list(LocalExecutor(self.workers, timeout_s=600.0).run(jobs, progress).rows)
+
+
+def refuse_if_nothing(played: Sequence[dict[str, Any]]) -> None:
+    """Raise if not a single snapshot could be played and recorded."""
+    lost = [row for row in played if row["status"] != "ok"]
+    if len(lost) == len(played):
+        raise StoreError(
+            "nothing could be played and recorded",
+            where=f"{len(lost)} snapshots",
+            found=lost[0].get("error") or lost[0]["status"],
+        )

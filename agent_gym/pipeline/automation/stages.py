@@ -32,8 +32,10 @@ from agent_gym.markets.snapshot.public_file import load_snapshot
 from agent_gym.pipeline.automation.examining import Duel, distances, duel, replay_equal
 from agent_gym.pipeline.automation.job import JobFolder, TrainingJob
 from agent_gym.pipeline.automation.learning import learn, recorded
+from agent_gym.pipeline.automation.listening import Listener, Silence
 from agent_gym.pipeline.automation.readiness import Readiness, ReadinessPolicy, readiness
-from agent_gym.pipeline.automation.sealed_set import SealedSet
+from agent_gym.pipeline.automation.recording import Recording, refuse_if_nothing
+from agent_gym.pipeline.automation.snapshot_set import SnapshotSet
 from agent_gym.pipeline.automation.stock import UNUSED, stock_of
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry
 from agent_gym.pipeline.registry.rollout import Stage
@@ -41,6 +43,7 @@ from agent_gym.rollouts.database import BatchRequest, TrajectoryStore
 from agent_gym.training.grpo.config import GRPOConfig
 
 SEEN_ROWS = 4_000
+PRACTICE = "practice"
 
 
 class AutomationConfig(Config):
@@ -49,6 +52,15 @@ class AutomationConfig(Config):
     readiness: ReadinessPolicy = Field(default_factory=ReadinessPolicy)
     grpo: GRPOConfig = Field(default_factory=GRPOConfig)
     promotion: PromotionPolicy = Field(default_factory=PromotionPolicy)
+    rounds: int = Field(
+        default=1,
+        ge=1,
+        le=50,
+        description="rounds of training; from the second on, the policy so far plays anew first",
+    )
+    practice_repeats: int = Field(
+        default=25, ge=2, description="episodes on each training snapshot in later rounds"
+    )
     workers: int = Field(default=2, ge=1, description="processes that play")
 
 
@@ -60,21 +72,25 @@ class Stages:
         store: Where trajectories are.
         registry: Where models are.
         deployments: Who serves.
+        training: Folder of the snapshots that are learned from.
         sealed: Folder of the snapshots that only the gate plays.
         rehearsal: Folder of the snapshots on which a rollout is watched.
         folder: Where jobs keep their files.
         config: The settings.
         clock: Tells the time.
+        listener: Told how far the work is.
     """
 
     store: TrajectoryStore
     registry: ModelRegistry
     deployments: ModelDeploymentService
+    training: Path
     sealed: Path
     rehearsal: Path
     folder: Path
     config: AutomationConfig = field(default_factory=AutomationConfig)
     clock: Clock = field(default_factory=SystemClock)
+    listener: Listener = field(default_factory=Silence)
 
     def readiness(self) -> Readiness:
         """Return whether training may begin."""
@@ -86,76 +102,91 @@ class Stages:
 
         def make() -> dict[str, Any]:
             champion = self.champion()
-            batch = self.store.batches.claim(
-                BatchRequest(
-                    batch_id=job.job_id,
-                    chosen=UNUSED.model_copy(update={"agent_version": champion}),
-                    min_group_size=self.config.readiness.min_group_size,
-                    base_model=champion,
-                )
+            return {"champion": champion, "claimed": self._take(job.batch(0), champion)}
+
+        return self._files(job, 0).once("claim", make)
+
+    def practise(self, job: TrainingJob, number: int) -> dict[str, Any]:
+        """Let the policy of the round before play the training snapshots, and take what it did.
+
+        The same round again records the same trajectories, which the store knows already.
+        """
+
+        def make() -> dict[str, Any]:
+            model = self.train(job, number - 1)["model_after"]
+            recording = Recording(
+                self.store,
+                (PRACTICE,),
+                self.config.practice_repeats,
+                seed=self.config.grpo.seed,
+                workers=self.config.workers,
             )
+            folder, paths = (
+                self.registry.load(model).folder,
+                SnapshotSet.of(self.training).snapshots,
+            )
+            played = recording.play(folder, paths, job.batch(number))
+            refuse_if_nothing(played)
+            kept = [row["mean_return"] for row in played if row["status"] == "ok"]
             return {
-                "champion": champion,
-                "claimed": 0 if batch is None else len(self.store.batches.ids(job.job_id)),
+                "mean_return": sum(kept) / len(kept),
+                "claimed": self._take(job.batch(number), model),
             }
 
-        return self._files(job).once("claim", make)
+        return self._files(job, number).once("practise", make)
 
-    def train(self, job: TrainingJob) -> dict[str, Any]:
-        """Learn from the claimed batch, mark exactly what was learned from, register the model.
+    def train(self, job: TrainingJob, number: int) -> dict[str, Any]:
+        """Learn from the batch of a round, mark exactly what was learned from, register the model.
 
         If learning fails the whole batch goes back.
         """
-        files = self._files(job)
+        files, batch_id = self._files(job, number), job.batch(number)
 
         def make() -> dict[str, Any]:
-            champion = self._policy(self.claim(job)["champion"])
+            before = self._before(job, number)
+            self.listener.stage(f"round {number + 1}: learn")
             try:
-                batch = self.store.read_batch(job.job_id)
-                told = learn(job, files, champion, batch, self.config.grpo)
+                batch = self.store.read_batch(batch_id)
+                return learn(job, files, self._policy(before), batch, self.config.grpo)
             except AgentGymError as error:
-                self.store.batches.release(job.job_id, str(error))
+                self.store.batches.release(batch_id, str(error))
                 raise
-            trained = NeuralPolicy.load(files.policy)
-            rows = recorded(batch)
-            layout = FeatureLayout.of(rows.feature_names)
-            seen = rows.observations[rows.mask][:SEEN_ROWS][:, layout.columns(champion.inputs)]
-            told["challenger_entropy"], told["kl_to_champion"] = distances(champion, trained, seen)
-            return told
 
         told = files.once("train", make)
         self.store.batches.complete(
-            job.job_id,
+            batch_id,
             told["trained_ids"],
             model_version=told["model_after"],
             training_loss=told["loss"],
         )
         if told["changed"]:
             base = told["model_before"]
-            self.registry.add(files.policy, batch_id=job.job_id, base_model=base)
+            self.registry.add(files.policy, batch_id=batch_id, base_model=base)
         return told
+
+    def challenger(self, job: TrainingJob) -> str:
+        """Return the model that the last round left."""
+        return str(self.train(job, self.config.rounds - 1)["model_after"])
 
     def examine(self, job: TrainingJob) -> dict[str, Any]:
         """Count a look at the sealed set, then let champion and challenger play it."""
 
         def make() -> dict[str, Any]:
-            told, sealed = self.train(job), SealedSet.of(self.sealed)
-            champion, challenger = told["model_before"], told["model_after"]
+            champion, challenger = self.claim(job)["champion"], self.challenger(job)
+            sealed = SnapshotSet.of(self.sealed)
             look = self.registry.sealed.spend(
                 sealed.id, challenger, alpha=self.config.promotion.alpha
             )
-            found = self._duel(champion, challenger, self.sealed)
+            found = self._duel(champion, challenger, self.sealed, "judge on sealed snapshots")
+            entropy, distance = self._distances(job, champion, challenger)
             evidence = Evidence(
                 champion=champion,
                 challenger=challenger,
                 sealed_set=sealed.id,
                 pairs=found.pairs,
-                integrity=self._integrity(job, told, found, sealed),
+                integrity=self._integrity(job, challenger, found, sealed),
                 figures=found.figures.model_copy(
-                    update={
-                        "entropy": told["challenger_entropy"],
-                        "kl_to_champion": told["kl_to_champion"],
-                    }
+                    update={"entropy": entropy, "kl_to_champion": distance}
                 ),
             )
             return {
@@ -164,6 +195,12 @@ class Stages:
             }
 
         return self._files(job).once("examine", make)
+
+    def evidence(self, job_id: str) -> Evidence:
+        """Return what the gate was shown of a job that came so far."""
+        return Evidence.model_validate(
+            self._files(TrainingJob(job_id=job_id)).read("examine")["evidence"]
+        )
 
     def decide(self, job: TrainingJob) -> Verdict:
         """Let the gate judge, and write its verdict down."""
@@ -180,14 +217,13 @@ class Stages:
 
     def roll_out(self, job: TrainingJob) -> dict[str, Any]:
         """Take the challenger through shadow and canary to full service, watched all the way."""
-        told = self.train(job)
-        champion, challenger = told["model_before"], told["model_after"]
+        champion, challenger = self.claim(job)["champion"], self.challenger(job)
 
         def make() -> dict[str, Any]:
             return {
                 "pairs": [
                     [pair.snapshot_id, pair.champion, pair.challenger]
-                    for pair in self._duel(champion, challenger, self.rehearsal).pairs
+                    for pair in self._duel(champion, challenger, self.rehearsal, "rehearse").pairs
                 ]
             }
 
@@ -214,33 +250,69 @@ class Stages:
             )
         return champion
 
-    def _files(self, job: TrainingJob) -> JobFolder:
-        return JobFolder(self.folder / job.job_id)
+    def _files(self, job: TrainingJob, number: int | None = None) -> JobFolder:
+        folder = self.folder / job.job_id
+        return JobFolder(folder if number is None else folder / f"round-{number}")
+
+    def _take(self, batch_id: str, model: str) -> int:
+        """Take what a model recorded and no batch holds; return how much that is."""
+        batch = self.store.batches.claim(
+            BatchRequest(
+                batch_id=batch_id,
+                chosen=UNUSED.model_copy(update={"agent_version": model}),
+                min_group_size=self.config.readiness.min_group_size,
+                base_model=model,
+            )
+        )
+        return 0 if batch is None else len(self.store.batches.ids(batch_id))
+
+    def _before(self, job: TrainingJob, number: int) -> str:
+        """Return the model that a round begins with."""
+        if number == 0:
+            return str(self.claim(job)["champion"])
+        return str(self.train(job, number - 1)["model_after"])
 
     def _policy(self, model: str) -> NeuralPolicy:
         return NeuralPolicy.load(self.registry.load(model).folder)
 
-    def _duel(self, champion: str, challenger: str, folder: Path) -> Duel:
+    def _duel(self, champion: str, challenger: str, folder: Path, stage: str) -> Duel:
+        snapshots = SnapshotSet.of(folder).snapshots
         return duel(
             self.registry.load(champion).folder,
             self.registry.load(challenger).folder,
-            SealedSet.of(folder).snapshots,
+            snapshots,
             self.config.workers,
+            self.listener.stage(stage, 2 * len(snapshots)),
         )
 
+    def _distances(self, job: TrainingJob, champion: str, challenger: str) -> tuple[float, float]:
+        """Compare both on what the champion saw when it recorded the first batch."""
+        rows = recorded(self.store.read_batch(job.batch(0)))
+        own, other = self._policy(challenger), self._policy(champion)
+        columns = FeatureLayout.of(rows.feature_names).columns(other.inputs)
+        return distances(other, own, rows.observations[rows.mask][:SEEN_ROWS][:, columns])
+
     def _integrity(
-        self, job: TrainingJob, told: dict[str, Any], found: Duel, sealed: SealedSet
+        self, job: TrainingJob, challenger: str, found: Duel, sealed: SnapshotSet
     ) -> Integrity:
-        artifact = self.registry.load(told["model_after"])
+        artifact = self.registry.load(challenger)
         manifest, _ = read_artifact(artifact.folder, KIND)
-        held = set(self.store.batches.ids(job.job_id))
-        ids = told["trained_ids"]
         return Integrity(
-            artifact_hash_ok=manifest.model_hash == told["model_after"],
-            policy_loads=NeuralPolicy.load(artifact.folder).version == told["model_after"]
+            artifact_hash_ok=manifest.model_hash == challenger,
+            policy_loads=NeuralPolicy.load(artifact.folder).version == challenger
             and not found.failed,
             replay_equal=replay_equal(artifact.folder, sealed.snapshots[0]),
             snapshots_hash_ok=all(load_snapshot(path) is not None for path in sealed.snapshots),
-            data_manifest_ok=manifest.data_hash == fingerprint(ids) and held == set(ids),
+            data_manifest_ok=all(self._data_ok(job, k) for k in range(self.config.rounds)),
             notes="; ".join(found.failed[:3]),
         )
+
+    def _data_ok(self, job: TrainingJob, number: int) -> bool:
+        """Say whether the model of a round names exactly the batch it learned from."""
+        told = self.train(job, number)
+        if not told["changed"]:
+            return True
+        manifest, _ = read_artifact(self.registry.load(told["model_after"]).folder, KIND)
+        held = set(self.store.batches.ids(job.batch(number)))
+        ids = told["trained_ids"]
+        return manifest.data_hash == fingerprint(ids) and held == set(ids)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,11 @@ class ImprovementWorkflow(DBOSConfiguredInstance):
         if not claimed["claimed"]:
             reason = "no group of trajectories of the champion is large enough"
             return self._ended(job, "skipped", reason, ready)
-        told = self.train(asked)
+        rounds = [self.train(asked, 0)]
+        for number in range(1, self._stages.config.rounds):
+            self.practise(asked, number)
+            rounds.append(self.train(asked, number))
+        told = _trained(claimed["champion"], rounds)
         if not told["changed"]:
             return self._ended(job, "unchanged", "training changed nothing", ready, told)
         verdict = self.decide(asked)
@@ -81,9 +86,14 @@ class ImprovementWorkflow(DBOSConfiguredInstance):
         return self._stages.claim(TrainingJob.model_validate(asked))
 
     @DBOS.step()
-    def train(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def practise(self, asked: dict[str, Any], number: int) -> dict[str, Any]:
+        """Play with the policy so far, and take what was recorded."""
+        return self._stages.practise(TrainingJob.model_validate(asked), number)
+
+    @DBOS.step()
+    def train(self, asked: dict[str, Any], number: int) -> dict[str, Any]:
         """Learn; the ids that were learned from stay in the folder of the job."""
-        told = self._stages.train(TrainingJob.model_validate(asked))
+        told = self._stages.train(TrainingJob.model_validate(asked), number)
         return {name: value for name, value in told.items() if name != "trained_ids"}
 
     @DBOS.step()
@@ -116,7 +126,39 @@ class ImprovementWorkflow(DBOSConfiguredInstance):
         ).model_dump(mode="json")
 
 
+def _trained(champion: str, rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what all rounds came to."""
+    last = rounds[-1]["model_after"]
+    return {
+        "model_before": champion,
+        "model_after": last,
+        "changed": last != champion,
+        "rounds": rounds,
+    }
+
+
 _WORKFLOW = ImprovementWorkflow()
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """How far a job is.
+
+    Attributes:
+        job_id: Which one.
+        status: In the words of the workflow engine: PENDING, SUCCESS, ERROR, ...
+        steps: The steps that are done, in order.
+        outcome: What it came to; None while it is under way or if it failed.
+        error: Why it failed.
+        created_ms: When it was asked for, UTC.
+    """
+
+    job_id: str
+    status: str
+    steps: tuple[str, ...]
+    outcome: JobOutcome | None
+    error: str | None
+    created_ms: int
 
 
 class Runtime:
@@ -124,9 +166,43 @@ class Runtime:
 
     def run(self, job: TrainingJob) -> JobOutcome:
         """Do a job, or wait for it if it is under way, or return how it ended."""
+        self.start(job)
+        return self.wait(job.job_id)
+
+    def start(self, job: TrainingJob) -> None:
+        """Begin a job and do not wait for it; one that is known already stays as it is."""
         with SetWorkflowID(job.job_id):
-            handle = DBOS.start_workflow(_WORKFLOW.improve, job.model_dump(mode="json"))
-        return JobOutcome.model_validate(handle.get_result())
+            DBOS.start_workflow(_WORKFLOW.improve, job.model_dump(mode="json"))
+
+    def wait(self, job_id: str) -> JobOutcome:
+        """Wait until a job has ended, and return how."""
+        return JobOutcome.model_validate(DBOS.retrieve_workflow(job_id).get_result())
+
+    def known(self, job_id: str) -> JobState | None:
+        """Return how far a job is; None if nobody knows it."""
+        found = DBOS.list_workflows(workflow_ids=[job_id], load_input=False)
+        if not found:
+            return None
+        steps = DBOS.list_workflow_steps(job_id, load_output=False)
+        row = found[0]
+        return JobState(
+            job_id=job_id,
+            status=row.status,
+            steps=tuple(step["function_name"].rpartition(".")[2] for step in steps),
+            outcome=None if row.output is None else JobOutcome.model_validate(row.output),
+            error=None if row.error is None else str(row.error),
+            created_ms=row.created_at or 0,
+        )
+
+    def under_way(self) -> tuple[str, ...]:
+        """Return the jobs that have not ended, oldest first."""
+        found = DBOS.list_workflows(
+            status=["PENDING", "ENQUEUED"],
+            app_version=WORDS_VERSION,
+            load_input=False,
+            load_output=False,
+        )
+        return tuple(row.workflow_id for row in found)
 
     def status(self, job_id: str) -> str | None:
         """Return how far a job is, in the words of the workflow engine; None if nobody knows it."""

@@ -1,4 +1,9 @@
-"""The first champion: a policy that has learned nothing, fitted to what the world shows."""
+"""The first champion: a policy that has learned nothing, and so holds nothing.
+
+Its best action is to keep what it holds, and it begins with nothing: it pays nothing and earns
+nothing, so whoever beats it has learned something. While it explores it takes positions and keeps
+them for some ticks; turning them over at every tick would drown what there is to learn in fees.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +24,7 @@ from agent_gym.rollouts.play import run_episode
 from agent_gym.rollouts.sinks import MemorySink
 
 LOOKED_AT = 5
+INERTIA = 3.0  # of ten draws, nine keep what is held
 
 
 def untrained(snapshots: Sequence[Path], seeds: Seeds) -> NeuralPolicy:
@@ -31,10 +37,11 @@ def untrained(snapshots: Sequence[Path], seeds: Seeds) -> NeuralPolicy:
     worlds = [BenchmarkWorld(BenchmarkWorldConfig(snapshot=path)) for path in snapshots[:LOOKED_AT]]
     names = worlds[0].start(TRADER, seeds).feature_names
     inputs = FeatureLayout.of(names).inputs
-    drawn = NeuralPolicy.create(NeuralConfig(), inputs, seeds.child("weights"))
+    config = NeuralConfig(inertia=INERTIA)
+    drawn = NeuralPolicy.create(config, inputs, seeds.child("weights"))
     rows = [_seen(world, drawn, seeds.child("look", k)) for k, world in enumerate(worlds)]
     sample = np.concatenate(rows)[:, FeatureLayout.of(names).columns(inputs)]
-    return NeuralPolicy.create(NeuralConfig(), inputs, seeds.child("weights"), sample)
+    return NeuralPolicy.create(config, inputs, seeds.child("weights"), sample)
 
 
 def _seen(world: BenchmarkWorld, policy: NeuralPolicy, seeds: Seeds) -> FloatArray:

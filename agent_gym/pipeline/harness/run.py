@@ -2,120 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from pydantic import Field
-
-from agent_gym.core.errors import StoreError
 from agent_gym.core.manifest import fingerprint
-from agent_gym.core.registry import Config
 from agent_gym.core.seeds import Seeds
 from agent_gym.pipeline.automation.job import JobOutcome, TrainingJob
+from agent_gym.pipeline.automation.listening import Listener
 from agent_gym.pipeline.automation.readiness import Readiness, ReadinessPolicy
-from agent_gym.pipeline.automation.recording import Recording
+from agent_gym.pipeline.automation.recording import Recording, refuse_if_nothing
+from agent_gym.pipeline.automation.snapshot_set import SnapshotSet
 from agent_gym.pipeline.automation.stages import AutomationConfig, Stages
 from agent_gym.pipeline.automation.workflow import running
 from agent_gym.pipeline.harness.first_champion import untrained
+from agent_gym.pipeline.harness.options import LEARNING, HarnessOptions, HarnessOutcome
+from agent_gym.pipeline.harness.report import write_report
 from agent_gym.pipeline.harness.snapshots import SetName, make_snapshots
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.registry import RolloutPolicy
-from agent_gym.rollouts.database import StoreCounts
-from agent_gym.rollouts.executor import Progress
-from agent_gym.training.grpo.config import AdamConfig, EntropySchedule, GRPOConfig
+from agent_gym.pipeline.runtime import AgentRuntime, verify_served
 
-LEARNING = GRPOConfig(
-    updates=20,
-    epochs=1,
-    credit="reward_to_go",
-    discount=0.9,
-    max_staleness=20,
-    adam=AdamConfig(learning_rate=0.01),
-    entropy=EntropySchedule(start=0.0),
-)
-"""Chosen on snapshots of the training set's kind; the sealed ones had no part in it."""
+POINTS = 1_000
 
 
-class HarnessOptions(Config):
-    """How large a run is."""
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A run under way: what was asked for, where it lies, and what does the work."""
 
-    agents: int = Field(default=5, ge=1, le=1_000, description="agents that play")
-    snapshots: int = Field(default=20, ge=1, le=100_000, description="snapshots to learn from")
-    repeats: int = Field(
-        default=10, ge=1, le=100_000, description="episodes of each agent on each snapshot"
-    )
-    sealed: int = Field(
-        default=40, ge=35, le=100_000, description="snapshots that only the gate plays"
-    )
-    rehearsal: int = Field(
-        default=20, ge=20, le=100_000, description="snapshots on which a rollout is watched"
-    )
-    seed: int = Field(default=0, ge=0, description="decides everything that is drawn")
-    workers: int = Field(default=2, ge=1, le=256, description="processes that play")
-    train: bool = Field(default=True, description="train, judge and roll out")
-    force: bool = Field(default=False, description="train although it is not ready")
-    shuffle_rewards: bool = Field(
-        default=False, description="a control: learn from the rewards of other trajectories"
-    )
-
-
-class HarnessOutcome(Config):
-    """What a run came to."""
-
-    run_id: str
-    snapshots: dict[str, int]
-    trajectories: dict[str, int]
-    steps: int
-    played: list[dict[str, Any]]
-    champion_before: str
-    readiness_before: dict[str, Any]
-    readiness_after: dict[str, Any]
-    job: JobOutcome | None
-    served: dict[str, str]
+    options: HarnessOptions
+    folder: LoopFolder
+    stages: Stages
+    listener: Listener
 
     @property
-    def promoted(self) -> bool:
-        """Return whether another model serves now."""
-        return self.job is not None and self.job.ending == "promoted"
+    def agents(self) -> tuple[str, ...]:
+        return tuple(f"agent-{k}" for k in range(self.options.agents))
 
 
-class Listener(Protocol):
-    """Who is told how far a run is."""
-
-    def stage(self, name: str, total: int | None = None) -> Progress: ...
-    def tick(self) -> None: ...
-
-
-def run_harness(options: HarnessOptions, folder: LoopFolder, listener: Listener) -> HarnessOutcome:
+def run_harness(
+    options: HarnessOptions,
+    folder: LoopFolder,
+    listener: Listener,
+    *,
+    argv: Sequence[str] = ("agent-gym", "harness"),
+    url: str | None = None,
+) -> HarnessOutcome:
     """Make what is missing, let the agents play, train if asked, and see who answers then.
 
     Args:
         options: How large.
         folder: Where everything lies; a second run goes on from the first.
         listener: Told about progress.
+        argv: The command that makes it again.
+        url: Of the database; SQLite in the folder if it is not given.
     """
     sets = _snapshots(options, folder, listener)
-    config = AutomationConfig(
-        readiness=ReadinessPolicy.from_environment().model_copy(update={"spacing_hours": 0.0}),
-        grpo=LEARNING.model_copy(update={"seed": options.seed}),
-        workers=options.workers,
-    )
-    with folder.opened(config, rollout=RolloutPolicy(cooldown_s=0.0)) as stages:
-        champion = _champion(stages, sets["train"], options, folder.path)
-        names = tuple(f"agent-{k}" for k in range(options.agents))
-        before = stages.readiness()
-        run_id = _next_run(stages)
-        recording = Recording(
-            stages.store, names, options.repeats, seed=options.seed, workers=options.workers
-        )
-        model = stages.registry.load(champion).folder
-        progress = listener.stage("agents play", len(sets["train"]))
-        played = recording.play(model, sets["train"], run_id, progress)
-        _refuse_if_nothing(played)
+    rollout = RolloutPolicy(cooldown_s=0.0)
+    with folder.opened(_config(options), rollout=rollout, url=url, listener=listener) as stages:
+        loop = _Loop(options, folder, stages, listener)
+        champion = _champion(loop, sets["train"])
+        before, run_id = stages.readiness(), _next_run(stages)
+        played = _play(loop, champion, sets["train"], run_id)
         after = stages.readiness()
-        job = _train(options, stages, folder, run_id, listener) if options.train else None
-        counts: StoreCounts = stages.store.counts()
-        return HarnessOutcome(
+        job = _train(loop, run_id) if options.train else None
+        answered, verified = _answers(loop)
+        counts = stages.store.counts()
+        outcome = HarnessOutcome(
             run_id=run_id,
             snapshots={name: len(paths) for name, paths in sets.items()},
             trajectories={"stored": counts.total, "unused": counts.unused, "groups": counts.groups},
@@ -125,33 +79,46 @@ def run_harness(options: HarnessOptions, folder: LoopFolder, listener: Listener)
             readiness_before=_told(before),
             readiness_after=_told(after),
             job=job,
-            served={name: stages.deployments.served(name) for name in names},
+            answered=answered,
+            rollout_verified=verified.ok,
+            rollout_words=verified.words,
+            report=str(folder.reports / run_id / "report.html"),
         )
+        write_report(outcome, stages, options, argv)
+        return outcome
+
+
+def _config(options: HarnessOptions) -> AutomationConfig:
+    return AutomationConfig(
+        readiness=ReadinessPolicy.from_environment().model_copy(update={"spacing_hours": 0.0}),
+        grpo=LEARNING.model_copy(update={"seed": options.seed}),
+        rounds=options.rounds,
+        practice_repeats=max(2, options.agents * options.repeats // 2),
+        workers=options.workers,
+    )
 
 
 def _snapshots(
     options: HarnessOptions, folder: LoopFolder, listener: Listener
 ) -> dict[SetName, tuple[Path, ...]]:
+    """Make what is missing; whatever lies in the folder of a set belongs to it."""
     wanted: dict[SetName, int] = {
         "train": options.snapshots,
         "rehearsal": options.rehearsal,
         "sealed": options.sealed,
     }
     listener.stage("snapshots", sum(wanted.values()))
-    return {
-        name: make_snapshots(folder.snapshots(name), name, count, options.seed, listener.tick)
-        for name, count in wanted.items()
-    }
+    for name, count in wanted.items():
+        make_snapshots(folder.snapshots(name), name, count, options.seed, listener.tick)
+    return {name: SnapshotSet.of(folder.snapshots(name)).snapshots for name in wanted}
 
 
-def _champion(
-    stages: Stages, snapshots: tuple[Path, ...], options: HarnessOptions, folder: Path
-) -> str:
+def _champion(loop: _Loop, snapshots: tuple[Path, ...]) -> str:
     """Return who serves; if nobody does, an untrained policy is installed."""
-    state = stages.deployments.state()
-    if state.champion is None:
-        policy = untrained(snapshots, Seeds(options.seed).child("first champion"))
-        source = folder / "jobs" / f"first-{policy.version[:12]}"
+    stages = loop.stages
+    if stages.deployments.state().champion is None:
+        policy = untrained(snapshots, Seeds(loop.options.seed).child("first champion"))
+        source = loop.folder.path / "jobs" / f"first-{policy.version[:12]}"
         if not source.exists():
             policy.save(source)
         stages.deployments.install(stages.registry.add(source).model_hash)
@@ -164,30 +131,48 @@ def _next_run(stages: Stages) -> str:
     return f"run-{fingerprint(state)[:12]}"
 
 
-def _refuse_if_nothing(played: list[dict[str, Any]]) -> None:
-    lost = [row for row in played if row["status"] != "ok"]
-    if len(lost) == len(played):
-        raise StoreError(
-            "nothing could be played and recorded",
-            where=f"{len(lost)} snapshots",
-            found=lost[0].get("error") or lost[0]["status"],
-        )
+def _play(
+    loop: _Loop, champion: str, snapshots: tuple[Path, ...], run_id: str
+) -> list[dict[str, Any]]:
+    options, stages = loop.options, loop.stages
+    recording = Recording(
+        stages.store, loop.agents, options.repeats, seed=options.seed, workers=options.workers
+    )
+    progress = loop.listener.stage("agents play", len(snapshots))
+    played = recording.play(stages.registry.load(champion).folder, snapshots, run_id, progress)
+    refuse_if_nothing(played)
+    return played
 
 
-def _train(
-    options: HarnessOptions, stages: Stages, folder: LoopFolder, run_id: str, listener: Listener
-) -> JobOutcome:
-    listener.stage("train, judge, roll out")
+def _train(loop: _Loop, run_id: str) -> JobOutcome:
+    options = loop.options
     job = TrainingJob(
         job_id=f"train-{run_id}", force=options.force, shuffle_rewards=options.shuffle_rewards
     )
-    with running(stages, folder.workflows) as runtime:
+    with running(loop.stages, loop.folder.workflows) as runtime:
         return runtime.run(job)
+
+
+def _answers(loop: _Loop) -> tuple[dict[str, str | None], Any]:
+    """Let every agent make one tick in its own market, and see which model really answered."""
+    stages = loop.stages
+    loop.listener.stage("agents answer")
+    with AgentRuntime(
+        stages.store, stages.deployments, snapshots=loop.folder.snapshots("train")
+    ) as runtime:
+        for name in loop.agents:
+            runtime.add(name, points=POINTS)
+        told = runtime.tick()
+    asked = set(loop.agents)
+    answered = {row.agent_id: row.model for row in told.rows if row.agent_id in asked}
+    return answered, verify_served(stages.store, stages.deployments)
 
 
 def _told(found: Readiness) -> dict[str, Any]:
     return {
         "ready": found.ready,
         "reason": found.reason,
-        "conditions": [each.words for each in found.conditions],
+        "conditions": [
+            {"name": each.name, "met": each.met, "words": each.words} for each in found.conditions
+        ],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from agent_gym.core.registry import configure
 from agent_gym.core.seeds import Seeds
@@ -14,6 +14,7 @@ from agent_gym.markets.snapshot.public_file import SUFFIX
 from agent_gym.markets.snapshot.sealed import truth_path
 
 SetName: TypeAlias = Literal["train", "rehearsal", "sealed"]
+SETS: tuple[SetName, ...] = get_args(SetName)
 Made: TypeAlias = Callable[[], None]
 
 

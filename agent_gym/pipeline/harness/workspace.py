@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.files import home
+from agent_gym.pipeline.automation.listening import Listener, Silence
 from agent_gym.pipeline.automation.stages import AutomationConfig, Stages
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry, RolloutPolicy
 from agent_gym.rollouts.database import TrajectoryStore
@@ -34,6 +35,11 @@ class LoopFolder:
         """Return the database of the workflow engine."""
         return self.path / "workflows.db"
 
+    @property
+    def reports(self) -> Path:
+        """Return where the pages of runs lie."""
+        return self.path / "reports" / "harness"
+
     @contextmanager
     def opened(
         self,
@@ -42,6 +48,7 @@ class LoopFolder:
         rollout: RolloutPolicy | None = None,
         url: str | None = None,
         clock: Clock | None = None,
+        listener: Listener | None = None,
     ) -> Iterator[Stages]:
         """Open store and registry, and close them again.
 
@@ -50,6 +57,7 @@ class LoopFolder:
             rollout: How carefully models go live.
             url: Of the database; SQLite in the folder if it is not given.
             clock: Tells the time.
+            listener: Told how far the work is.
         """
         now = clock or SystemClock()
         folder = self.path / "trajectories"
@@ -59,9 +67,11 @@ class LoopFolder:
                 store=store,
                 registry=registry,
                 deployments=ModelDeploymentService(registry, rollout),
+                training=self.snapshots("train"),
                 sealed=self.snapshots("sealed"),
                 rehearsal=self.snapshots("rehearsal"),
                 folder=self.path / "jobs",
                 config=config,
                 clock=now,
+                listener=listener or Silence(),
             )

@@ -65,6 +65,14 @@ class RegistryState:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Who answers for an agent, by the first ``position`` entries of the history."""
+
+    model: str
+    position: int
+
+
 class ModelDeploymentService:
     """Moves models through shadow, canary and full service, and takes them back."""
 
@@ -87,13 +95,17 @@ class ModelDeploymentService:
 
     def served(self, agent_id: str) -> str:
         """Return the hash of the model that answers for an agent."""
+        return self.answering(agent_id).model
+
+    def answering(self, agent_id: str) -> Answering:
+        """Return the model that answers for an agent, and how long the history is that says so."""
         with self._ledger.look() as (connection, pointer):
             model = canary_for(connection, pointer.rollout_id, agent_id) or pointer.champion
         if model is None:
             raise RefusedDeployment(
                 "no model serves yet", remedy="Install a first champion, then ask again"
             )
-        return model
+        return Answering(model, pointer.history_length)
 
     def history(self) -> tuple[HistoryEntry, ...]:
         """Return everything that has happened, oldest first."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from agent_gym.reporting.canvas import steps_text
 from agent_gym.reporting.nightly.text import many
-from agent_gym.reporting.rl.canvas import steps_text
 from agent_gym.reporting.rl.verdict import LEAST_SEEDS
 
 

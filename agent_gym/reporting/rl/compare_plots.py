@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from agent_gym.core.types import FloatArray
-from agent_gym.reporting.rl.canvas import (
+from agent_gym.reporting.canvas import (
     FAINT,
     INK,
     PAPER,

@@ -7,14 +7,11 @@ no address at all; videos are in the page itself. Without scripts everything can
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from html import escape
-from importlib.resources import files
 
 from agent_gym.core.errors import DataError
-from agent_gym.reporting.document import Dress, html_document
-from agent_gym.reporting.nightly.text import many, one_line, visible
-from agent_gym.reporting.rl.canvas import steps_text
+from agent_gym.reporting.canvas import steps_text
+from agent_gym.reporting.nightly.text import many, one_line
+from agent_gym.reporting.parts import header, plot, section, whole_page
 from agent_gym.reporting.rl.compare_plots import comparison, distributions, profiles, survival
 from agent_gym.reporting.rl.curves import score_of
 from agent_gym.reporting.rl.plots import Mark, final_distribution, learning_curves, losses
@@ -24,18 +21,14 @@ from agent_gym.reporting.rl.sections import (
     Shown,
     arms_table,
     banner,
-    plot,
     provenance,
     reached_note,
-    section,
     seeds_table,
     settings,
     videos,
 )
 from agent_gym.reporting.rl.verdict import published_for, verdict_of
 
-SCRIPT, STYLE = "training.js", "training.css"
-NO_SCRIPT = ".copy, #theme { display: none; }"
 BAND = "Line: interquartile mean over seeds. Shade: 95 % bootstrap interval of it. "
 MOST_ARMS = 12
 
@@ -68,7 +61,7 @@ def html_page(arms: Sequence[Arm], shown: Sequence[Shown] = ()) -> str:
         "</main>",
     )
     title = f"{found.headline} - {_subject(arms)}"
-    return _document(title, "\n".join(part for part in body if part), found.light)
+    return whole_page(title, "\n".join(part for part in body if part), found.light)
 
 
 def best_arm(arms: Sequence[Arm]) -> Arm:
@@ -115,10 +108,7 @@ def _subject(arms: Sequence[Arm]) -> str:
 def _header(arms: Sequence[Arm]) -> str:
     seeds = many(sum(len(arm.runs) for arm in arms), "seed")
     facts = f"{_subject(arms)}, {seeds}, {steps_text(arms[0].steps)} steps"
-    return (
-        f'<header class="top"><p><b>Agent Gym</b> <span class="faint">{escape(facts)}</span></p>'
-        '<button type="button" id="theme">Dark</button></header>'
-    )
+    return header(facts)
 
 
 def _curve(arms: Sequence[Arm]) -> str:
@@ -180,13 +170,3 @@ def _compared(arms: Sequence[Arm]) -> str:
             )
         )
     return section("Arms beside each other", *parts)
-
-
-def _document(title: str, body: str, colour: str) -> str:
-    dress = Dress(_asset(SCRIPT), _asset(STYLE), NO_SCRIPT, media=True)
-    return html_document(visible(title, 200), body, colour, dress)
-
-
-@cache
-def _asset(name: str) -> str:
-    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")

@@ -8,9 +8,9 @@ from typing import Any
 
 from agent_gym.agents.sb3.config import CONFIGS
 from agent_gym.core.errors import DataError
+from agent_gym.reporting.canvas import steps_text
 from agent_gym.reporting.nightly.text import many, number, one_line, span
 from agent_gym.reporting.rl.aims import missing_section
-from agent_gym.reporting.rl.canvas import steps_text
 from agent_gym.reporting.rl.commands import training_command
 from agent_gym.reporting.rl.curves import score_of, share_above
 from agent_gym.reporting.rl.published import SOLVED

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
 import yaml
-from matplotlib.figure import Figure
 
 from agent_gym.core.files import to_json
+from agent_gym.reporting.canvas import PALETTE, steps_text
 from agent_gym.reporting.nightly.rows import command
 from agent_gym.reporting.nightly.text import DASH, many, number, one_line, span, visible
-from agent_gym.reporting.rl.canvas import NARROW, PALETTE, WIDE, inline_svg, steps_text
+from agent_gym.reporting.parts import pairs, table, tiles
 from agent_gym.reporting.rl.clips import Clip
 from agent_gym.reporting.rl.commands import training_command
 from agent_gym.reporting.rl.curves import reached_curve, score_of, share_above, steps_to
@@ -71,39 +71,18 @@ def _tiles(arm: Arm) -> str:
     if score is None:
         return ""
     scores = arm.scores
-    tiles = [(number(score.mean, 4), "mean over seeds")]
+    cells = [(number(score.mean, 4), "mean over seeds")]
     if known is not None:
-        tiles.append((f"{known.mean:g}", f"published, at {steps_text(known.steps)} steps"))
+        cells.append((f"{known.mean:g}", f"published, at {steps_text(known.steps)} steps"))
     share = share_above(arm, SOLVED) if arm.is_lander else None
     if share is not None:
-        tiles.append((f"{100.0 * share.estimate:.1f} %", f"of episodes reach {SOLVED:g}"))
-    tiles.append((number(float(scores.min()), 4), "worst seed"))
-    tiles.append((steps_text(arm.steps), "steps of training a seed"))
+        cells.append((f"{100.0 * share.estimate:.1f} %", f"of episodes reach {SOLVED:g}"))
+    cells.append((number(float(scores.min()), 4), "worst seed"))
+    cells.append((steps_text(arm.steps), "steps of training a seed"))
     spent = [run.result.cpu_s for run in arm.finished if run.result and run.result.cpu_s]
     if spent:
-        tiles.append((span(sum(spent) / len(spent)), "of CPU a seed"))
-    cells = "".join(f"<li><b>{escape(value)}</b>{escape(text)}</li>" for value, text in tiles)
-    return f'<ul class="tiles">{cells}</ul>'
-
-
-def plot(name: str, label: str, draw: Callable[[int], Figure | None], caption: str = "") -> str:
-    """Return a figure drawn for a screen and for a phone; nothing if there is nothing to draw."""
-    wide, narrow = draw(WIDE), draw(NARROW)
-    if wide is None or narrow is None:
-        return ""
-    words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return (
-        f'<figure id="{name}">{inline_svg(wide, f"{name}-w", label, "large")}'
-        f"{inline_svg(narrow, f'{name}-n', label, 'narrow')}{words}</figure>"
-    )
-
-
-def section(title: str, *parts: str, note: str = "") -> str:
-    """Return a part of the page under its heading; nothing if it is empty."""
-    if not any(parts):
-        return ""
-    words = f'<p class="faint small">{escape(note)}</p>' if note else ""
-    return f"<section><h2>{escape(title)}</h2>{words}{''.join(parts)}</section>"
+        cells.append((span(sum(spent) / len(spent)), "of CPU a seed"))
+    return tiles(cells)
 
 
 def videos(shown: Sequence[Shown]) -> str:
@@ -144,7 +123,7 @@ def arms_table(arms: Sequence[Arm]) -> str:
         cells.append(f"{known.mean:g} at {steps_text(known.steps)}" if known else DASH)
         rows.append([cells[0], *map(escape, cells[1:])])
     heads = ("Arm", "Algorithm", "Steps", "Seeds", "IQM", "95 %", "Published")
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def seeds_table(arms: Sequence[Arm]) -> str:
@@ -160,7 +139,7 @@ def seeds_table(arms: Sequence[Arm]) -> str:
     ]
     left = len(rows) - MOST_ROWS
     more = f'<p class="faint">{left} more are not shown.</p>' if left > 0 else ""
-    return _table(heads, rows[:MOST_ROWS]) + more + _failures(arms)
+    return table(heads, rows[:MOST_ROWS]) + more + _failures(arms)
 
 
 def _seed_row(arm: Arm, run: Run, place: int | None, *, lander: bool) -> list[str]:
@@ -232,7 +211,7 @@ def settings(arms: Sequence[Arm]) -> str:
         rows = [
             [escape(name), *(escape(_value(each.get(name))) for each in flat)] for name in differ
         ]
-        body = _table(heads, rows[:MOST_SETTINGS]) if rows else "<p>All settings are equal.</p>"
+        body = table(heads, rows[:MOST_SETTINGS]) if rows else "<p>All settings are equal.</p>"
     else:
         chosen = [name for name in names if name.startswith("agent.") or name in _MAIN]
         lines = {name: _value(flat[0][name]) for name in chosen[:MOST_SETTINGS]}
@@ -268,7 +247,7 @@ def provenance(arms: Sequence[Arm]) -> str:
         )
     manifest = f"<pre>{escape(visible(to_json(first), 20_000))}</pre>"
     return (
-        f'<div class="box">{commands}{_pairs({k: v for k, v in facts.items() if v})}'
+        f'<div class="box">{commands}{pairs({k: v for k, v in facts.items() if v})}'
         f"<details><summary>Manifest of the first run</summary>{manifest}</details></div>"
     )
 
@@ -302,25 +281,3 @@ def _facts(rows: Mapping[str, str]) -> str:
         for name, value in rows.items()
     )
     return f'<dl class="facts">{cells}</dl>'
-
-
-def _pairs(rows: Mapping[str, str]) -> str:
-    lines = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>'
-        f'<td class="text">{escape(one_line(value, 1_000))}</td></tr>'
-        for name, value in rows.items()
-    )
-    return f'<div class="wide"><table><tbody>{lines}</tbody></table></div>'
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of cells that are HTML already."""
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-    body = "\n".join(
-        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>'
-        for row in rows
-    )
-    return (
-        f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )

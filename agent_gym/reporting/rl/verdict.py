@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from agent_gym.reporting.canvas import steps_text
 from agent_gym.reporting.nightly.text import many, number
-from agent_gym.reporting.rl.canvas import steps_text
 from agent_gym.reporting.rl.curves import Score, score_of
 from agent_gym.reporting.rl.published import SOURCE, Published, published
 from agent_gym.reporting.rl.runs import Arm

@@ -13,8 +13,8 @@ from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.files import atomic_path, write_json, write_text
 from agent_gym.core.registry import configure
 from agent_gym.envs.training_env import EnvRecipe, evaluation_recipe
+from agent_gym.reporting.canvas import png_of, svg_of
 from agent_gym.reporting.nightly.text import number
-from agent_gym.reporting.rl.canvas import png_of, svg_of
 from agent_gym.reporting.rl.clips import Clip
 from agent_gym.reporting.rl.page import best_arm, html_page, marks_for
 from agent_gym.reporting.rl.plots import learning_curves

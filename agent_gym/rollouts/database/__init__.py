@@ -4,6 +4,7 @@ SQLite in a file, or PostgreSQL by URL. Everything here needs the extra ``servic
 room does not.
 """
 
+from agent_gym.rollouts.database.agents import AGENT_TICK, PlayedTick, TickTaken
 from agent_gym.rollouts.database.batches import BatchRequest, TrainingBatches
 from agent_gym.rollouts.database.connection import DatabaseDown
 from agent_gym.rollouts.database.integrity import IntegrityReport
@@ -36,6 +37,7 @@ from agent_gym.rollouts.database.store import StoreCounts, TrajectoryStore
 from agent_gym.rollouts.database.tables import LlmCall, RewardJudgment, StepFile, Trajectory
 
 __all__ = [
+    "AGENT_TICK",
     "SORTS",
     "AgentRecord",
     "BatchRequest",
@@ -53,12 +55,14 @@ __all__ = [
     "ModelRecord",
     "OutcomeRecord",
     "Page",
+    "PlayedTick",
     "RewardJudgment",
     "ServiceAgent",
     "StepColumns",
     "StepFile",
     "StoreCounts",
     "StoredTrajectory",
+    "TickTaken",
     "TrainedModel",
     "TrainingBatch",
     "TrainingBatchMember",

@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from agent_gym.core.clock import Clock
 from agent_gym.core.errors import ConfigError, StoreError
 from agent_gym.rollouts.database.connection import Database
-from agent_gym.rollouts.database.model_tables import AgentStatus, ServiceAgent
+from agent_gym.rollouts.database.events import event_row
+from agent_gym.rollouts.database.model_tables import AgentStatus, Event, ServiceAgent
 from agent_gym.rollouts.database.outbox import insert_new
 from agent_gym.rollouts.database.records import AgentRecord, plain_values
+
+AGENT_TICK = "agent-tick"
+
+
+class TickTaken(StoreError):
+    """Somebody else has played this tick already, or the agent is paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTick:
+    """A tick that an agent has played.
+
+    Attributes:
+        tick: Its number: where the agent stood.
+        cost_points: What it costs; no more is taken than there is.
+        policy_version: The model that answered; None if none did.
+        state: What the agent's market needs to go on; as it was if not given.
+        snapshot_id: The market that is played; as it was if not given.
+        call: What was asked and answered; an event of the agent if given.
+    """
+
+    tick: int
+    cost_points: int
+    policy_version: str | None
+    state: dict[str, Any] | None = None
+    snapshot_id: str | None = None
+    call: dict[str, Any] | None = None
 
 
 class ServiceAgents:
@@ -44,48 +73,44 @@ class ServiceAgents:
         with self._database.reading() as session:
             return tuple(session.scalars(chosen))
 
-    def advance(
-        self,
-        agent_id: str,
-        tick: int,
-        *,
-        cost_points: int,
-        policy_version: str | None,
-        state: dict[str, Any] | None = None,
-    ) -> ServiceAgent:
-        """Keep that an agent has played the tick ``tick``: the one it stood at.
+    def advance(self, agent_id: str, played: PlayedTick) -> ServiceAgent:
+        """Keep that an agent has played the tick it stood at.
 
-        The points are taken and the tick is counted together, once: the same call again finds that
-        the agent has moved on, and is refused. An agent without points left is paused.
+        The points are taken, the tick is counted and the call is written down together, once: the
+        same again finds that the agent has moved on, and is refused. An agent without points left
+        is paused.
 
-        Args:
-            agent_id: Who.
-            tick: The tick that was played.
-            cost_points: What it costs; no more is taken than there is.
-            policy_version: The model that answered.
-            state: What the agent's market needs to go on; as it was if not given.
+        Raises:
+            TickTaken: The agent is paused, or stands elsewhere.
         """
-        if cost_points < 0:
-            raise ConfigError("a tick cannot give points", found=cost_points, expected="0 or more")
+        if played.cost_points < 0:
+            raise ConfigError(
+                "a tick cannot give points", found=played.cost_points, expected="0 or more"
+            )
         with self._database.writing() as connection:
             found = self._locked(connection, agent_id)
-            if found.status != "active" or found.tick != tick:
-                raise StoreError(
+            if found.status != "active" or found.tick != played.tick:
+                raise TickTaken(
                     "the agent is not where this tick begins",
                     where=agent_id,
                     found=f"{found.status} at tick {found.tick}",
-                    expected=f"active at tick {tick}",
+                    expected=f"active at tick {played.tick}",
                 )
-            left = max(0, found.points - cost_points)
+            left = max(0, found.points - played.cost_points)
             values: dict[str, Any] = {
-                "tick": tick + 1,
+                "tick": played.tick + 1,
                 "points": left,
-                "policy_version": policy_version,
+                "policy_version": played.policy_version,
                 "status": "active" if left else "paused",
             }
-            if state is not None:
-                values["state"] = plain_values(state)
+            if played.state is not None:
+                values["state"] = plain_values(played.state)
+            if played.snapshot_id is not None:
+                values["snapshot_id"] = played.snapshot_id
             self._change(connection, agent_id, values)
+            if played.call is not None:
+                row = event_row(AGENT_TICK, agent_id, played.call, self._clock.now_ns())
+                connection.execute(insert(Event), [row])
         return self.get(agent_id)
 
     def add_points(self, agent_id: str, points: int) -> ServiceAgent:

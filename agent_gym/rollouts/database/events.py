@@ -12,6 +12,16 @@ from agent_gym.rollouts.database.model_tables import Event
 from agent_gym.rollouts.database.records import plain_values, storable
 
 
+def event_row(kind: str, subject: str, data: dict[str, Any], at_ns: int) -> dict[str, Any]:
+    """Return the columns of an event."""
+    return {
+        "kind": storable(kind),
+        "subject": storable(subject),
+        "data": plain_values(data),
+        "at_ns": at_ns,
+    }
+
+
 class EventLog:
     """The events of a store."""
 
@@ -20,12 +30,7 @@ class EventLog:
 
     def append(self, kind: str, subject: str, data: dict[str, Any] | None = None) -> int:
         """Add an event and return its id; ids grow."""
-        row = {
-            "kind": storable(kind),
-            "subject": storable(subject),
-            "data": plain_values(data or {}),
-            "at_ns": self._clock.now_ns(),
-        }
+        row = event_row(kind, subject, data or {}, self._clock.now_ns())
         with self._database.writing() as connection:
             return connection.scalars(insert(Event).returning(Event.id), [row]).one()
 

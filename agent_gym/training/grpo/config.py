@@ -55,6 +55,9 @@ class GRPOConfig(Config):
     updates: int = Field(default=1, ge=1, description="batches that are asked for")
     epochs: int = Field(default=2, ge=1, description="times each batch is gone through")
     minibatches: int = Field(default=1, ge=1, description="parts of a batch, by whole groups")
+    reward: Literal["return", "judge"] = Field(
+        default="return", description="what is compared: sums of rewards, or scores of a judge"
+    )
     credit: Literal["trajectory", "reward_to_go"] = Field(
         default="trajectory", description="one advantage a trajectory, or one a tick"
     )
@@ -83,4 +86,6 @@ class GRPOConfig(Config):
     def _fits(self) -> Self:
         if self.discount != 1 and self.credit == "trajectory":
             raise ValueError("discount changes nothing while credit is that of a trajectory")
+        if self.reward == "judge" and self.credit != "trajectory":
+            raise ValueError("a judge gives one score a trajectory; set credit to trajectory")
         return self

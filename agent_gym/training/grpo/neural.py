@@ -23,7 +23,7 @@ class NeuralLearner:
     def __init__(self, policy: NeuralPolicy) -> None:
         self._base = policy
         self._made = policy
-        self._prepared: tuple[RolloutBatch, Tensor, Tensor] | None = None
+        self._prepared: tuple[RolloutBatch, Tensor, Tensor, Tensor] | None = None
         self._parameters = {
             name: torch.nn.Parameter(torch.from_numpy(np.array(array)))
             for name, array in policy.weights.items()
@@ -52,31 +52,33 @@ class NeuralLearner:
 
     def evaluate(self, batch: RolloutBatch) -> Evaluation:
         """Return log-probability and entropy of each decision, all markets together."""
-        blocks, chosen = self._prepare(batch)
-        log_probs = self._forward(blocks)
+        blocks, pull, chosen = self._prepare(batch)
+        log_probs = self._forward(blocks, pull)
         taken = log_probs.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
         return Evaluation(taken.sum(-1), categorical_entropy(log_probs).sum(-1), log_probs)
 
-    def _forward(self, blocks: Tensor) -> Tensor:
+    def _forward(self, blocks: Tensor, pull: Tensor) -> Tensor:
         last = len(self._base.config.hidden)
         x = blocks
         for i in range(last + 1):
             x = x @ self._parameters[f"layers.{i}.weight"] + self._parameters[f"layers.{i}.bias"]
             x = torch.tanh(x) if i < last else x
-        return torch.log_softmax(x, dim=-1)
+        return torch.log_softmax(x - pull, dim=-1)
 
-    def _prepare(self, batch: RolloutBatch) -> tuple[Tensor, Tensor]:
+    def _prepare(self, batch: RolloutBatch) -> tuple[Tensor, Tensor, Tensor]:
         """Scale the inputs and find the levels, once for all epochs of a batch."""
         if self._prepared is None or self._prepared[0] is not batch:
             self._prepared = (batch, *self._tensors(batch))
         return self._prepared[1:]
 
-    def _tensors(self, batch: RolloutBatch) -> tuple[Tensor, Tensor]:
+    def _tensors(self, batch: RolloutBatch) -> tuple[Tensor, Tensor, Tensor]:
         base, clip = self._base, self._base.config.clip
         columns = FeatureLayout.of(batch.feature_names).columns(base.inputs)
-        seen = batch.observations[..., columns]
-        seen = ((seen - base.weights["offset"]) * base.weights["scale"]).clip(-clip, clip)
-        return torch.from_numpy(seen), torch.from_numpy(_levels_of(batch, base.levels))
+        blocks = batch.observations[..., columns]
+        seen = ((blocks - base.weights["offset"]) * base.weights["scale"]).clip(-clip, clip)
+        chosen = _levels_of(batch, base.levels)
+        pull = base.pull(blocks)
+        return torch.from_numpy(seen), torch.from_numpy(pull), torch.from_numpy(chosen)
 
 
 def _levels_of(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agent_gym.core.errors import DataError
+from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.training.grpo.advantages import BoolArray
 from agent_gym.training.grpo.batch import RolloutBatch
 from agent_gym.training.grpo.config import GRPOConfig
@@ -38,6 +38,7 @@ def screen(batch: RolloutBatch, config: GRPOConfig, lineage: Sequence[str]) -> S
         lineage: Versions of the policy up to now, the newest last.
     """
     require_log_probs(batch)
+    require_reward(batch, config)
     good = np.ones(len(batch), dtype=np.bool_)
     refused: dict[str, int] = {}
 
@@ -70,6 +71,17 @@ def require_log_probs(batch: RolloutBatch) -> None:
             where=f"{len(batch)} trajectories",
             found="none has them",
             remedy=f"Record again with a policy that draws. {OFFER}",
+        )
+
+
+def require_reward(batch: RolloutBatch, config: GRPOConfig) -> None:
+    """Raise ConfigError if scores of a judge are wanted and a batch holds sums of rewards."""
+    if config.reward == "judge" and not batch.scored:
+        raise ConfigError(
+            "the settings ask for scores of a judge, and this batch has none",
+            where="reward",
+            found="sums of rewards",
+            remedy="Make the batch with judged=True, or set reward to 'return'",
         )
 
 

@@ -1,4 +1,4 @@
-"""The snapshots that only the promotion gate plays."""
+"""The snapshots of one purpose: to learn from, to rehearse on, or for the gate alone."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from agent_gym.markets.snapshot.public_file import SUFFIX
 
 
 @dataclass(frozen=True, slots=True)
-class SealedSet:
+class SnapshotSet:
     """Snapshots in a folder; the set is named by what is in it."""
 
     snapshots: tuple[Path, ...]
 
     @classmethod
-    def of(cls, folder: Path) -> SealedSet:
+    def of(cls, folder: Path) -> SnapshotSet:
         """Read which snapshots lie in a folder, in the order of their names."""
         found = tuple(sorted(folder.glob(f"*{SUFFIX}")))
         if not found:
             raise DataError(
-                "there is no sealed snapshot",
+                "there is no snapshot",
                 where=str(folder),
                 expected=f"files *{SUFFIX}",
                 remedy="`agent-gym harness` or `agent-gym snapshot generate` makes them",

@@ -1,0 +1,187 @@
+"""The one door: whoever comes without a token gets nowhere, whatever the path or the method.
+
+It stands before everything else, also before the search for a route.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import MutableMapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent_gym.apps.api.problems import HEADERS, problem
+from agent_gym.apps.api.roles import may, role_for
+from agent_gym.apps.api.tokens import Token, TokenFile
+from agent_gym.core.errors import AgentGymError
+
+log = logging.getLogger(__name__)
+
+
+class _Refused(Exception):
+    """A request goes no further."""
+
+    def __init__(self, response: ASGIApp) -> None:
+        super().__init__()
+        self.response = response
+
+
+class Guard:
+    """Checks host, token, role and size of every request.
+
+    Args:
+        app: What is behind the door.
+        tokens: Who may come in.
+        hosts: Names under which the service may be called; another one is an attack by DNS.
+        max_body_bytes: Longer bodies are refused.
+        body_timeout_s: Slower ones too.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: TokenFile,
+        hosts: tuple[str, ...],
+        max_body_bytes: int,
+        body_timeout_s: float,
+    ) -> None:
+        self._app, self._tokens = app, tokens
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._most, self._patience_s = max_body_bytes, body_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it here."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # there are no web sockets here
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        try:
+            token = self._admit(scope)
+            body = await self._body(Headers(scope=scope), receive)
+        except _Refused as refused:
+            await refused.response(scope, receive, send)
+            return
+        scope.setdefault("state", {})["token"] = token
+        await self._app(scope, _replayed(body, receive), self._answering(scope, token, send))
+
+    def _admit(self, scope: Scope) -> Token:
+        headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
+        if _host(headers.getlist("host")) not in self._hosts:
+            raise _Refused(problem(400, "the service is not called like this", where="header Host"))
+        try:
+            token = self._tokens.check(headers.get("authorization", ""))
+        except AgentGymError as error:
+            log.error("%s", error)
+            token = None
+        if token is None:
+            raise _Refused(
+                problem(
+                    401,
+                    "a token is needed",
+                    headers={"www-authenticate": "Bearer"},
+                    where=f"{method} {path}",
+                    expected="Authorization: Bearer agym_...",
+                    remedy="`agent-gym tokens add` makes one",
+                )
+            )
+        needed = role_for(method, path)
+        if not may(token.role, needed):
+            raise _Refused(
+                problem(
+                    403,
+                    "the role of this token is too small",
+                    where=f"{method} {path}",
+                    found=token.role,
+                    expected=needed,
+                    remedy="Use a token with a larger role",
+                )
+            )
+        return token
+
+    async def _body(self, headers: Headers, receive: Receive) -> bytes:
+        """Take in the whole body, as far as it is short and comes quickly."""
+        said = headers.get("content-length", "0")
+        if not (said.isascii() and said.isdigit()) or int(said[:20]) > self._most:
+            raise self._too_long(said)
+        found = bytearray()
+        try:
+            async with asyncio.timeout(self._patience_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _Refused(problem(400, "the caller has gone"))
+                    found += message.get("body", b"")
+                    if len(found) > self._most:
+                        raise self._too_long(f"more than {self._most}")
+                    if not message.get("more_body", False):
+                        return bytes(found)
+        except TimeoutError:
+            raise _Refused(
+                problem(408, "the body came too slowly", expected=f"in {self._patience_s:g} s")
+            ) from None
+
+    def _too_long(self, found: str) -> _Refused:
+        return _Refused(
+            problem(
+                413,
+                "the body is too long",
+                headers={"connection": "close"},
+                found=f"{found[:20]} bytes",
+                expected=f"at most {self._most:,}",
+            )
+        )
+
+    def _answering(self, scope: Scope, token: Token, send: Send) -> Send:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=_writable(message))
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                if scope["method"] != "GET":
+                    log.info(
+                        "%s %s by token %s (%s): %d",
+                        scope["method"],
+                        scope["path"],
+                        token.id,
+                        token.role,
+                        message["status"],
+                    )
+            await send(message)
+
+        return answer
+
+
+def _host(given: list[str]) -> str | None:
+    """Return the name without the port; None if there is not exactly one.
+
+    Example:
+        >>> _host(["LocalHost:8000"]), _host(["[::1]:80"]), _host(["a", "b"])
+        ('localhost', '[::1]', None)
+    """
+    if len(given) != 1:
+        return None
+    name = given[0].lower()
+    host, _, port = name.rpartition(":")
+    return host if host and port.isdigit() and not host.endswith(":") else name
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Return the body once, and after it what comes from outside: that the caller has gone."""
+    waiting = [body]
+
+    async def give() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return give
+
+
+def _writable(message: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    message.setdefault("headers", [])
+    return message

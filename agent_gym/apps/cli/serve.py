@@ -1,0 +1,116 @@
+"""``agent-gym serve``: the loop as a service."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import Field
+from rich.console import RenderableType
+
+from agent_gym.apps.api.server import is_loopback, names_of, serve
+from agent_gym.apps.api.settings import DATABASE_VARIABLE, ServiceSettings
+from agent_gym.apps.api.tokens import FILE, TokenFile
+from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.output import emit, notes, table
+from agent_gym.core.files import home
+from agent_gym.core.registry import Config
+from agent_gym.pipeline.runtime import RuntimeConfig
+
+app = typer.Typer(
+    invoke_without_command=True,
+    subcommand_metavar="",
+    context_settings={"allow_interspersed_args": True},
+)
+FIRST = "first start"
+QUIET = ("dbos", "alembic")
+
+
+class ServeOptions(Config):
+    """Where it listens, and what it does by itself."""
+
+    host: str = Field(default="127.0.0.1", description="address to bind to")
+    port: int = Field(default=8000, ge=0, le=65535, description="0: any that is free")
+    remote: bool = Field(
+        default=False, description="others may reach it; needed to bind to more than loopback"
+    )
+    tick_every: float | None = Field(
+        default=None, ge=0.1, description="seconds between ticks of the agents; else none"
+    )
+    check_every: float | None = Field(
+        default=None, ge=0.1, description="seconds between training checks; else none"
+    )
+    train_every: float | None = Field(
+        default=None, ge=0.1, description="seconds between trainings, if it is ready; else none"
+    )
+    agent_timeout: float = Field(
+        default=30.0, ge=0.01, description="seconds that an agent may take to decide"
+    )
+    tick_cost: int = Field(default=1, ge=0, description="points that a tick costs an agent")
+
+
+@app.callback()
+@with_options("options", ServeOptions, "The service")
+def serve_command(
+    options: ServeOptions,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A name it may be called by; may be repeated.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the loop lies; default: the folder of results.")
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            envvar=DATABASE_VARIABLE,
+            help="sqlite:///FILE or postgresql://USER@HOST/NAME; default: in the folder.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print where it listens as one JSON document.")
+    ] = False,
+) -> None:
+    """Serve the loop over HTTP until it is ended.
+
+    Every request needs a token. If there is none yet, one for the role admin is made and shown
+    once.
+    """
+    hosts = names_of(options.host, tuple(allow_host or ()), remote=options.remote)
+    place = home() if folder is None else folder
+    settings = ServiceSettings(
+        folder=place,
+        database=url,
+        hosts=hosts,
+        tick_every_s=options.tick_every,
+        check_every_s=options.check_every,
+        train_every_s=options.train_every,
+        runtime=RuntimeConfig(timeout_s=options.agent_timeout, cost_points=options.tick_cost),
+    )
+    if not is_loopback(options.host):
+        notes.print(
+            "[bold yellow]Others can reach this service, and it speaks plain HTTP.[/] "
+            "Put a proxy with TLS before it.",
+            soft_wrap=True,
+        )
+    tokens = TokenFile(place / FILE)
+    tokens.all()  # a file that cannot be read ends it here
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+    def ready(address: str) -> None:
+        fresh = None if tokens.all() else tokens.add(FIRST, "admin")[1]
+        told = {"url": address, "folder": str(place), "token": fresh}
+        emit(told, as_json=as_json, view=_view(address, place, fresh))
+
+    serve(settings, options.host, options.port, ready)
+
+
+def _view(address: str, folder: Path, fresh: str | None) -> RenderableType:
+    rows: list[tuple[object, ...]] = [("address", address), ("folder", folder)]
+    if fresh is not None:
+        rows.append(("token (admin), shown once", fresh))
+    return table("Service", ("what", "is"), rows)

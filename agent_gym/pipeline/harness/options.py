@@ -1,0 +1,79 @@
+"""How large a run of the loop is, and what it came to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from agent_gym.core.registry import Config
+from agent_gym.pipeline.automation.job import JobOutcome
+from agent_gym.training.grpo.config import AdamConfig, AlarmLimits, EntropySchedule, GRPOConfig
+from agent_gym.training.grpo.loss_config import ClipSurrogate, LossConfig
+
+LEARNING = GRPOConfig(
+    updates=1,
+    epochs=30,
+    credit="reward_to_go",
+    discount=0.9,
+    adam=AdamConfig(learning_rate=0.03),
+    alarms=AlarmLimits(max_kl=1.0),
+    loss=LossConfig(surrogate=ClipSurrogate(low=0.75, high=3.0, dual=None)),
+    entropy=EntropySchedule(start=0.0),
+)
+"""Chosen on snapshots of seed 100; those of the harness had no part in it.
+
+What pays is drawn seldom at first, because the first champion keeps what it holds; the usual limit
+of a fifth would let its chance grow by a fifth in a round, so the ratio may go further here.
+"""
+
+
+class HarnessOptions(Config):
+    """How large a run is."""
+
+    agents: int = Field(default=5, ge=1, le=1_000, description="agents that play")
+    snapshots: int = Field(
+        default=20, ge=1, le=100_000, description="snapshots to learn from, at least"
+    )
+    repeats: int = Field(
+        default=10, ge=1, le=100_000, description="episodes of each agent on each snapshot"
+    )
+    rounds: int = Field(
+        default=3, ge=1, le=50, description="rounds of training; later ones play anew first"
+    )
+    sealed: int = Field(
+        default=40, ge=35, le=100_000, description="snapshots that only the gate plays, at least"
+    )
+    rehearsal: int = Field(
+        default=20, ge=20, le=100_000, description="snapshots on which a rollout is watched"
+    )
+    seed: int = Field(default=0, ge=0, description="decides everything that is drawn")
+    workers: int = Field(default=2, ge=1, le=256, description="processes that play")
+    train: bool = Field(default=True, description="train, judge and roll out")
+    force: bool = Field(default=False, description="train although it is not ready")
+    shuffle_rewards: bool = Field(
+        default=False, description="a control: learn from the rewards of other trajectories"
+    )
+
+
+class HarnessOutcome(Config):
+    """What a run came to; ``answered`` names the model behind each agent's tick at the end."""
+
+    run_id: str
+    snapshots: dict[str, int]
+    trajectories: dict[str, int]
+    steps: int
+    played: list[dict[str, Any]]
+    champion_before: str
+    readiness_before: dict[str, Any]
+    readiness_after: dict[str, Any]
+    job: JobOutcome | None
+    answered: dict[str, str | None]
+    rollout_verified: bool
+    rollout_words: str
+    report: str
+
+    @property
+    def promoted(self) -> bool:
+        """Return whether another model serves now."""
+        return self.job is not None and self.job.ending == "promoted"

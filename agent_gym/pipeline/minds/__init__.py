@@ -1,0 +1,1 @@
+"""The process in which one living agent decides; it imports little, so that it starts quickly."""

@@ -1,0 +1,146 @@
+"""The page of a run: the answer first, then the evidence, then where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from agent_gym.core.files import to_json
+from agent_gym.reporting.loop.plots import duel, rounds_curve
+from agent_gym.reporting.loop.report import Asked, LoopReport
+from agent_gym.reporting.nightly.rows import command
+from agent_gym.reporting.nightly.text import number, one_line, visible
+from agent_gym.reporting.parts import header, pairs, plot, section, table, tiles, whole_page
+
+SIGNS = {"good": "\N{CHECK MARK}", "bad": "\N{BALLOT X}", "same": "\N{EN DASH}", "unsure": "!"}
+SHORT = 12
+HEADLINES = {
+    "promoted": "A better model serves now",
+    "not promoted": "The model that served goes on serving",
+    "rolled back": "A new model was taken back",
+    "skipped": "There was not enough to train on",
+    "unchanged": "Training changed nothing",
+    "not trained": "Agents played; training was not asked for",
+}
+
+
+def html_page(report: LoopReport) -> str:
+    """Return the page; equal reports give equal text."""
+    headline = HEADLINES.get(report.verdict, report.verdict)
+    body = (
+        header(f"the loop, {report.run_id}"),
+        "<main>",
+        _banner(report, headline),
+        section("Champion against challenger", _duel(report)),
+        section("The gate", _asked(report.checks)),
+        section("How it learned", _curve(report), _rounds(report)),
+        section(
+            "Readiness",
+            _compared("before playing", report.readiness_before),
+            _compared("after playing", report.readiness_after),
+        ),
+        section("Who answers now", _answers(report)),
+        section("What happened to models", _history(report)),
+        section("Where this comes from", _provenance(report)),
+        "</main>",
+    )
+    text = "\n".join(part for part in body if part)
+    return whole_page(f"{headline} - {report.run_id}", text, report.light)
+
+
+def _banner(report: LoopReport, headline: str) -> str:
+    return (
+        f'<section class="banner {report.light}" id="verdict"><div class="answer">'
+        f'<span class="sign" aria-hidden="true">{SIGNS[report.light]}</span>'
+        f'<div><p class="word">{escape(report.verdict)}</p><h1>{escape(headline)}</h1>'
+        f"<p>{escape(visible(report.reason, 2_000))}</p></div></div>"
+        f"{tiles([(value, text) for text, value in report.figures])}</section>"
+    )
+
+
+def _duel(report: LoopReport) -> str:
+    found = report.pairs
+    won = sum(pair.challenger > pair.champion for pair in found)
+    caption = (
+        f"Each line is one of {len(found)} sealed snapshots, played by both with their best "
+        f"actions. The challenger is ahead on {won}."
+    )
+    label = "Returns of champion and challenger on every sealed snapshot"
+    return plot("duel", label, lambda width: duel(found, width=width), caption)
+
+
+def _curve(report: LoopReport) -> str:
+    caption = "While it explores it draws its actions; with its best actions it earns more."
+    label = "Mean return of the recorded trajectories of each round"
+    return plot("rounds", label, lambda width: rounds_curve(report.rounds, width=width), caption)
+
+
+def _rounds(report: LoopReport) -> str:
+    if not report.rounds:
+        return ""
+    rows = [
+        [
+            str(at),
+            f"{one.trajectories:,}",
+            number(one.mean_return),
+            f"{one.groups_kept:,} / {one.groups_dropped:,}",
+            f"{one.steps:,}",
+            f"<code>{escape(one.model[:SHORT])}</code>",
+        ]
+        for at, one in enumerate(report.rounds, 1)
+    ]
+    heads = (
+        "Round",
+        "Trajectories",
+        "Mean return",
+        "Groups learned from / all equal",
+        "Steps of the optimiser",
+        "Model",
+    )
+    return table(heads, rows)
+
+
+def _asked(checks: Sequence[Asked]) -> str:
+    if not checks:
+        return ""
+    rows = [[escape(one_line(one.name, 80)), _chip(one), _words(one)] for one in checks]
+    return table(("Question", "Passed", "Found"), rows)
+
+
+def _compared(when: str, checks: Sequence[Asked]) -> str:
+    if not checks:
+        return ""
+    return f"<h3>{escape(when.capitalize())}</h3>{_asked(checks)}"
+
+
+def _chip(one: Asked) -> str:
+    tone, word = ("good", "yes") if one.passed else ("bad", "no")
+    return f'<span class="chip {tone}">{word}</span>'
+
+
+def _words(one: Asked) -> str:
+    return escape(one_line(one.words, 600))
+
+
+def _answers(report: LoopReport) -> str:
+    rows = [
+        [escape(one_line(agent, 80)), f"<code>{escape(model[:SHORT])}</code>"]
+        for agent, model in sorted(report.answers.items())
+    ]
+    return table(("Agent", "Model that answered"), rows) if rows else ""
+
+
+def _history(report: LoopReport) -> str:
+    rows = [
+        [escape(one_line(what, 80)), escape(one_line(who, 200))] for what, who in report.history
+    ]
+    return table(("What", "Of"), rows) if rows else ""
+
+
+def _provenance(report: LoopReport) -> str:
+    facts = {"Champion before": report.champion, "Challenger": report.challenger or "none"}
+    manifest = f"<pre>{escape(visible(to_json(report.manifest), 20_000))}</pre>"
+    return (
+        f'<div class="box"><p>{command(visible(report.command, 2_000))}</p>{pairs(facts)}'
+        f"<details><summary>Manifest</summary>{manifest}</details></div>"
+    )

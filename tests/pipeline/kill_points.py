@@ -1,0 +1,182 @@
+"""Kills a training job before each of its durable effects, and lets it go on.
+
+A durable effect is a commit of a database (the store's, the registry's, the workflow engine's) or a
+file put in its place. To be killed before the next effect is to be killed after the one before, so
+all places between two effects are covered. The snapshots are tiny and champion and challenger are
+given fixed returns: what is tried here is the order of things, not the markets.
+
+Usage: python kill_points.py FOLDER FIRST STEP, prints a JSON document. Of the points FIRST,
+FIRST + STEP, ... each is tried; 0 is none.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from agent_gym.core.seeds import Seeds
+from agent_gym.evaluation.promotion import Figures, Pair
+from agent_gym.markets.snapshot.config import SCENARIOS, SnapshotConfig
+from agent_gym.markets.snapshot.generator import BenchmarkDataGenerator
+from agent_gym.pipeline.automation import recording, stages
+from agent_gym.pipeline.automation.examining import Duel
+from agent_gym.pipeline.automation.job import TrainingJob
+from agent_gym.pipeline.automation.readiness import ReadinessPolicy
+from agent_gym.pipeline.automation.stages import AutomationConfig
+from agent_gym.pipeline.automation.workflow import running
+from agent_gym.pipeline.harness.first_champion import untrained
+from agent_gym.pipeline.harness.options import LEARNING
+from agent_gym.pipeline.harness.workspace import LoopFolder
+from agent_gym.pipeline.registry import RolloutPolicy
+from agent_gym.rollouts.executor import Batch
+
+JOB = TrainingJob(job_id="job")
+CONFIG = AutomationConfig(
+    readiness=ReadinessPolicy(min_trajectories=8, min_groups=2, spacing_hours=0.0),
+    grpo=LEARNING.model_copy(update={"epochs": 3}),
+    rounds=2,
+    practice_repeats=4,
+    workers=1,
+)
+SIZE = {"duration_minutes": 20, "tick_interval_s": 60, "prediction_markets": 1}
+PAIRS = 40
+
+
+class Inline:
+    """Runs jobs here and now."""
+
+    def __init__(self, workers, *, timeout_s):
+        pass
+
+    def run(self, jobs, progress=None):
+        return Batch([job.run() for job in jobs], "ok")
+
+
+def fixed_duel(champion, challenger, snapshots, workers, progress):
+    luck = Seeds(1).rng().normal(0.1, 0.05, PAIRS)
+    names = list(SCENARIOS)
+    pairs = tuple(
+        Pair(
+            snapshot_id=f"s{k}",
+            slice=names[k % len(names)],
+            champion=0.0,
+            challenger=float(luck[k]),
+        )
+        for k in range(PAIRS)
+    )
+    well = Figures(max_drawdown=0.1, ruined=0, invalid_rate=0.0, latency_ms=1.0)
+    return Duel(pairs, well, ())
+
+
+def opened(place):
+    return LoopFolder(place).opened(CONFIG, rollout=RolloutPolicy(cooldown_s=0.0))
+
+
+def prepare(place):
+    folder = LoopFolder(place)
+    paths = {}
+    for name in ("train", "rehearsal", "sealed"):
+        config = SnapshotConfig(**SIZE)
+        paths[name] = [
+            BenchmarkDataGenerator(config)
+            .generate(seed=Seeds(0).child(name, k).as_int())
+            .save(folder.snapshots(name))
+            for k in range(2)
+        ]
+    with opened(place) as work:
+        policy = untrained(paths["train"], Seeds(0))
+        policy.save(place / "first")
+        work.deployments.install(work.registry.add(place / "first").model_hash)
+        recording.Recording(work.store, ("agent",), 4).play(place / "first", paths["train"], "run")
+
+
+def work_on(place, kill_before):
+    """Do the job, but die before the effect of that number; return how many there were."""
+    seen = 0
+
+    def effect(*_):
+        nonlocal seen
+        seen += 1
+        if seen == kill_before:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    event.listen(Engine, "commit", effect)
+    for name in ("replace", "rename"):
+        plain = getattr(os, name)
+        setattr(os, name, lambda *args, _plain=plain, **kw: (effect(), _plain(*args, **kw))[1])
+    with opened(place) as work, running(work, LoopFolder(place).workflows) as runtime:
+        outcome = runtime.run(JOB)
+    return {"effects": seen, "outcome": outcome.model_dump(mode="json")}
+
+
+def forked(place, kill_before):
+    """Do it in a process of its own; return what it said, None if it was killed."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        code = 1
+        try:
+            with os.fdopen(writer, "w") as out:
+                json.dump(work_on(place, kill_before), out)
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader) as said:
+        text = said.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return None
+    if status != 0:
+        raise RuntimeError(f"the job failed (killed before {kill_before})")
+    return json.loads(text)
+
+
+def state(place):
+    """Return what is there in the end, without times."""
+    with opened(place) as work:
+        models = work.registry.models()
+        batches = work.store.batches.newest(limit=100)
+        return {
+            "batches": {
+                one.batch_id: [one.status, sorted(work.store.batches.ids(one.batch_id))]
+                for one in batches
+            },
+            "models": sorted(model.model_hash for model in models),
+            "champion": work.champion(),
+            "history": [[one.event, one.data] for one in work.deployments.history()],
+            "trajectories": work.store.count(),
+            "problems": list(work.registry.verify()),
+        }
+
+
+def tried(source, point):
+    """Kill once at a point, go on, and return what came of it."""
+    place = source.parent / f"point-{point}"
+    shutil.copytree(source, place)
+    first = forked(place, point)
+    last = forked(place, None) if first is None else first
+    found = {"point": point, "killed": first is None, **last, "state": state(place)}
+    shutil.rmtree(place)
+    return found
+
+
+def main(folder, first, step):
+    recording.LocalExecutor = Inline
+    stages.duel = fixed_duel
+    stages.replay_equal = lambda model, snapshot: True
+    source = folder / "source"
+    prepare(source)
+    plain = tried(source, None)
+    points = [tried(source, point) for point in range(first, plain["effects"] + 1, step)]
+    json.dump({"plain": plain, "points": points}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
