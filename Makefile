@@ -11,12 +11,13 @@ HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
-gym: $(READY)            ## the main job: the nightly suite against its baseline (the first run makes one)
+gym: $(READY)            ## the main job: the nightly suite against its baseline, then the whole loop once
 	test -e $(HOME_OF_RESULTS)/reports/baseline/current.json \
 	  || $(BIN)/agent-gym nightly --update-baseline --reason "first baseline"
 	$(BIN)/agent-gym nightly --fail-on-regression --print-summary
+	$(BIN)/agent-gym harness --train
 
-harness: $(READY)        ## the whole loop: play, record, train, judge on sealed snapshots, serve the best
+harness: $(READY)        ## the loop alone: play, record, train, judge on sealed snapshots, serve the best
 	$(BIN)/agent-gym harness
 
 demo: $(READY)           ## a backtest from market to report, end to end

@@ -1,6 +1,6 @@
 """Ask whether a real language model learns to trade from words on this machine.
 
-    python scripts/llm_proof.py [--out docs/results/llm_trading_task.json] [--only JOB ...]
+    python scripts/llm_proof.py [--out docs/results/llm_trading_task.json] [--only JOB ...] [--no-run]
 
 SmolLM2-135M learns the text market by GRPO with LoRA: three seeds with true rewards, three with
 shuffled ones, one without the entropy schedule; then the same on small benchmark snapshots. The
@@ -154,14 +154,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=TARGET)
     parser.add_argument("--only", nargs="+", choices=sorted(JOBS), default=list(JOBS))
+    parser.add_argument("--no-run", action="store_true", help="only write what is done so far")
     parser.add_argument("--job", choices=sorted(JOBS), help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.job:
         run_job(chosen.job)
         return
-    prepare_smollm2()
-    run_all([name for name in chosen.only if not diary(name).load()["done"]])
+    if not chosen.no_run:
+        prepare_smollm2()
+        run_all([name for name in chosen.only if not diary(name).load()["done"]])
     write_results(chosen.out)
 
 
@@ -312,6 +314,8 @@ def page(whole: dict[str, Any]) -> str:
         " the policy finds likeliest;",
         f"the best is {anchors['best']:.3f}, following all news {anchors['follow all news']:.3f},"
         f" always holding 0, dice {anchors['random']:.3f}.",
+        "",
+        f"{len(done)} of {len(JOBS)} runs are done.",
         "",
         "![reward a note by update](llm_trading_task.svg)",
         "",

@@ -134,7 +134,11 @@ def test_a_changed_or_additional_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_policy_stands_on_its_own_base_alone(tmp_path: Path) -> None:
-    policy().save(tmp_path / "policy")
+    own = policy()
+    own.save(tmp_path / "policy")
+    shutil.copytree(tiny_folder(), tmp_path / "elsewhere")
+    moved_base = LanguagePolicy.load(tmp_path / "policy", base=str(tmp_path / "elsewhere"))
+    assert moved_base.version == own.version  # where it lies is no part of what it is
     with pytest.raises(DataError, match="another base model"):
         LanguagePolicy.load(tmp_path / "policy", base=str(tiny_folder(1)))
 

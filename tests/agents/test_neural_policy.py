@@ -226,3 +226,33 @@ def test_layers_have_names_in_order():
     net = policy(hidden=(8, 4))
     shapes = [net.weights[f"layers.{i}.weight"].shape for i in range(3)]
     assert shapes == list(pairwise(widths))
+
+
+HOLDING = PolicyInputs(market=("price", "position"))
+
+
+def holding(inertia):
+    return NeuralPolicy.create(NeuralConfig(inertia=inertia), HOLDING, Seeds(0))
+
+
+def test_inertia_keeps_what_is_held():
+    rows = np.array([[0.3, -1.0], [0.3, 0.0], [0.3, 1.0], [0.3, 0.4]])
+    chances = np.exp(holding(3.0).log_probs(rows))
+    assert chances.argmax(axis=1).tolist() == [0, 1, 2, 1]
+    assert chances[:3].max(axis=1) == pytest.approx([0.95, 0.91, 0.95], abs=0.01)
+    free = np.exp(holding(0.0).log_probs(rows))
+    assert free.max() < 0.36
+
+
+def test_inertia_is_part_of_the_policy_and_survives_its_file(tmp_path):
+    own = holding(3.0)
+    assert own.version != holding(2.0).version
+    own.save(tmp_path / "own")
+    again = NeuralPolicy.load(tmp_path / "own")
+    rows = np.array([[0.1, 0.7]])
+    assert np.array_equal(again.log_probs(rows), own.log_probs(rows))
+
+
+def test_inertia_needs_a_position_to_lean_to():
+    with pytest.raises(AgentError, match="must see what it holds"):
+        policy(inertia=1.0)

@@ -14,13 +14,14 @@ from agent_gym.apps.api.routes.records import TrajectoryQuery
 from agent_gym.apps.api.service import opened
 from agent_gym.apps.api.tokens import FILE, TokenFile
 from agent_gym.apps.api.tracking import journal, tracker_state
-from agent_gym.core.errors import StoreError
+from agent_gym.core.errors import AgentGymError, StoreError
 from agent_gym.pipeline.automation.job import JobOutcome
 from agent_gym.pipeline.automation.pipeline import TrainingStatus
 from agent_gym.pipeline.automation.readiness import ReadinessPolicy
 from agent_gym.pipeline.automation.stages import AutomationConfig
 from agent_gym.pipeline.runtime import RuntimeConfig
 from agent_gym.rollouts.database import SORTS, DatabaseDown
+from agent_gym.training.rl.folder_lock import at_work
 from tests.pipeline.registry_samples import QUICK
 from tests.pipeline.service_samples import TICKS, Loop
 
@@ -268,12 +269,15 @@ def test_a_database_that_is_away_is_said_to_be(client, monkeypatch):
     monkeypatch.setattr("agent_gym.rollouts.database.store.TrajectoryStore.page", away)
     refused(client.get("/api/trajectories"), 503)
     monkeypatch.setattr("agent_gym.pipeline.registry.deployment.ModelDeploymentService.state", away)
-    assert get(client, "/api/health")["status"] == "unhealthy"
+    unwell = client.get("/api/health")
+    assert (unwell.status_code, unwell.json()["status"]) == (503, "unhealthy")
     assert "agent_gym_up 0.0" in client.get("/metrics").text
 
 
 def test_a_second_service_in_the_same_folder_is_refused(client, settings):
-    with pytest.raises(StoreError, match="another service"), opened(settings):
+    with pytest.raises(AgentGymError, match="at work here"), at_work(settings.folder / "jobs"):
+        pass
+    with pytest.raises(StoreError, match="runs in this process"), opened(settings):
         pass
 
 

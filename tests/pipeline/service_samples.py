@@ -37,10 +37,10 @@ def policy(snapshot: Path, seed: int) -> NeuralPolicy:
 class Loop:
     """A folder with snapshots and a champion, open."""
 
-    def __init__(self, path: Path, snapshots: int = 2, clock=None) -> None:
+    def __init__(self, path: Path, snapshots: int = 2, url: str | None = None) -> None:
         self.folder = LoopFolder(path)
         self.paths = make_snapshots(self.folder.snapshots("train"), snapshots)
-        self._open = self.folder.opened(AutomationConfig(workers=1), rollout=QUICK, clock=clock)
+        self._open = self.folder.opened(AutomationConfig(workers=1), rollout=QUICK, url=url)
         self.stages = self._open.__enter__()
         self.store, self.deployments = self.stages.store, self.stages.deployments
 

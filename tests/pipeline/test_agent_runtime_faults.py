@@ -10,9 +10,10 @@ import pytest
 
 from agent_gym.pipeline.automation.stock import CHECKS
 from agent_gym.pipeline.runtime import stored_calls, verify_served
-from agent_gym.rollouts.database import AGENT_TICK, TrajectoryFilter
+from agent_gym.rollouts.database import AGENT_TICK, DatabaseDown, TrajectoryFilter
 from agent_gym.rollouts.database.events import event_row
 from tests.pipeline.service_samples import MOODS, TICKS, Loop
+from tests.rollouts import postgres
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = {
@@ -204,6 +205,58 @@ def test_calls_before_a_moment_can_be_left_out(lived):
     (only,) = stored_calls(lived.store)
     assert verify_served(lived.store, lived.deployments, only.at_ns).checked == 1
     assert verify_served(lived.store, lived.deployments, only.at_ns + 1).checked == 0
+
+
+# A database that fails.
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_tick_whose_end_was_not_heard_is_played_once(loop, monkeypatch, kept):
+    """The answer of the database is lost, after it has kept the tick or before."""
+    loop.install()
+    agents, real = loop.store.agents, loop.store.agents.advance
+
+    def lossy(agent_id, played):
+        if played.tick in (2, TICKS - 1, TICKS) and played.tick not in lost:
+            lost.append(played.tick)
+            if kept:
+                real(agent_id, played)
+            raise DatabaseDown("the database went away")
+        return real(agent_id, played)
+
+    lost = []
+    monkeypatch.setattr(agents, "advance", lossy)
+    with loop.runtime() as runtime:
+        runtime.add("ann", points=100)
+        rounds = [runtime.tick().rows[0].status for _ in range(TICKS + 6)]
+    assert rounds.count("failed") == len(lost) == 3
+    agent = agents.get("ann")
+    calls = [each.call for each in stored_calls(loop.store)]
+    assert [call.tick for call in calls] == list(range(agent.tick))
+    assert agent.tick == TICKS + (6 if kept else 3)
+    assert agent.points == 100 - agent.tick
+    (row,) = loop.store.page().rows
+    assert (row.n_steps, row.trainable) == (TICKS, True)
+
+
+def test_the_same_life_on_postgresql(tmp_path):
+    if postgres.binaries() is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    server = postgres.new_server()
+    lives = []
+    for name, url in (("a", server.url(server.new_database())), ("b", None)):
+        loop = Loop(tmp_path / name, url=url)
+        loop.install()
+        with loop.runtime() as runtime:
+            runtime.add("ann", points=50)
+            for _ in range(TICKS + 2):
+                runtime.tick("noon" if _ == 0 else None)
+        lives.append([(each.call.action, each.call.reward) for each in stored_calls(loop.store)])
+        assert verify_served(loop.store, loop.deployments).ok
+        assert loop.store.count() == 1
+        loop.close()
+    postgres.end(server)
+    assert lives[0] == lives[1]
 
 
 # kill -9

@@ -86,10 +86,20 @@ def base_folder(name: str) -> Path:
         ) from error
 
 
-def load_base(name: str, device: str = "cpu") -> BaseModel:
-    """Read a model; the folder's hash goes into the version of every policy on it."""
+def load_base(name: str, device: str = "cpu", *, expected_hash: str | None = None) -> BaseModel:
+    """Read a model; the folder's hash goes into the version of every policy on it.
+
+    A folder with another hash than the expected one is not opened at all.
+    """
     folder = base_folder(name)
     found = base_hash(folder)
+    if expected_hash is not None and found != expected_hash:
+        raise DataError(
+            "the policy was made on another base model",
+            where=str(folder),
+            found=found,
+            expected=expected_hash,
+        )
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True

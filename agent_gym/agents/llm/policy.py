@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ from agent_gym.core.types import FloatArray
 KIND = "llm/local"
 WEIGHTS, CARD = "policy.safetensors", "policy.json"
 BIAS = "bias"
+BASE_MODEL = "base_model"
 PROBE = "Price 1.00. Answer:"
 
 
@@ -61,7 +63,6 @@ class _Card(Config):
     """All about a policy but its numbers."""
 
     kind: str = KIND
-    base_name: str
     base_hash: str
     config: LanguageConfig
 
@@ -97,7 +98,7 @@ class LanguagePolicy:
     def files(self) -> dict[str, bytes]:
         """Return the policy as it is now, as files."""
         tensors = {name: one.detach().cpu().clone() for name, one in self.parameters.items()}
-        card = _Card(base_name=self.base.name, base_hash=self.base.hash, config=self.config)
+        card = _Card(base_hash=self.base.hash, config=self.config)
         return {
             WEIGHTS: bytes_of({**tensors, BIAS: self._bias}),
             CARD: (to_json(card.model_dump(mode="json")) + "\n").encode(),
@@ -142,8 +143,13 @@ class LanguagePolicy:
         return [self.reply(row, dice) for row in found]
 
     def save(self, folder: Path, about: About | None = None) -> ArtifactManifest:
-        """Put adapter, bias and settings into a folder of their own; the base stays where it is."""
-        return write_artifact(folder, KIND, self.files, about)
+        """Put adapter, bias and settings into a folder of their own; the base stays where it is.
+
+        Where it is goes into the manifest: it is no part of the policy, its hash is.
+        """
+        about = about or About()
+        noted = replace(about, config={**about.config, BASE_MODEL: self.base.name})
+        return write_artifact(folder, KIND, self.files, noted)
 
     @classmethod
     def load(cls, folder: Path, base: str | None = None, device: str = "cpu") -> LanguagePolicy:
@@ -151,23 +157,17 @@ class LanguagePolicy:
 
         Args:
             folder: Where the policy was saved.
-            base: The base model, if it lies elsewhere than the policy says.
+            base: The base model, if it lies elsewhere than the manifest says.
             device: Where it reckons.
         """
-        _, files = read_artifact(folder, KIND)
+        manifest, files = read_artifact(folder, KIND)
         try:
             card = _Card.model_validate(json.loads(files[CARD]))
             weights = tensors_of(files[WEIGHTS])
         except (KeyError, ValueError, ValidationError, SafetensorError) as error:
             raise DataError("this is no language policy", where=str(folder), found=error) from error
-        found = load_base(card.base_name if base is None else base, device)
-        if found.hash != card.base_hash:
-            raise DataError(
-                "the policy was made on another base model",
-                where=str(folder),
-                found=found.hash,
-                expected=card.base_hash,
-            )
+        name = str(manifest.config.get(BASE_MODEL, "")) if base is None else base
+        found = load_base(name, device, expected_hash=card.base_hash)
         return cls(found, card.config, Seeds(0), weights)
 
     def _put(self, weights: Mapping[str, Tensor]) -> None:

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from agent_gym.core.errors import ConfigError, DataError
@@ -141,7 +142,7 @@ def a2a_router(book: SessionBook) -> APIRouter:
             return Reply(code=NOT_JSON, error="not JSON").as_json_rpc(None)
         if isinstance(asked, list):
             return Reply(code=MALFORMED, error="one request at a time").as_json_rpc(None)
-        return session.handle(asked)
+        return await run_in_threadpool(session.handle, asked)
 
     @router.get("/sessions/{name}/score")
     def figures(name: str) -> dict[str, Any]:

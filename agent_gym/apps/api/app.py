@@ -21,6 +21,7 @@ from agent_gym.apps.api.schedules import scheduled
 from agent_gym.apps.api.service import opened
 from agent_gym.apps.api.settings import ServiceSettings
 from agent_gym.apps.api.tokens import FILE, TokenFile
+from agent_gym.core.errors import AgentGymError
 from agent_gym.pipeline.harness.workspace import LoopFolder
 
 TITLE = "Agent Gym"
@@ -40,7 +41,11 @@ def create_app(settings: ServiceSettings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with ExitStack() as stack:
-            service = await asyncio.to_thread(stack.enter_context, opened(told))
+            try:
+                service = await asyncio.to_thread(stack.enter_context, opened(told))
+            except AgentGymError as error:
+                app.state.failure = error  # for whoever started us; it is raised as well
+                raise
             app.state.service = service
             async with scheduled(service):
                 yield
@@ -54,6 +59,7 @@ def create_app(settings: ServiceSettings | None = None) -> FastAPI:
         redirect_slashes=False,
         lifespan=lifespan,
     )
+    app.state.failure = None
     for room in (state, cron, models, agents, records):
         app.include_router(room.router)
     app.include_router(a2a_router(SessionBook(folder.snapshots("train"))))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from collections.abc import Callable
 from ipaddress import ip_address
 from socket import socket
+from threading import enumerate as enumerate_threads
+from threading import main_thread
 
 import uvicorn
 from typing_extensions import override
 
 from agent_gym.apps.api.app import create_app
 from agent_gym.apps.api.settings import LOOPBACK, ServiceSettings
-from agent_gym.core.errors import ConfigError, StoreError
+from agent_gym.core.errors import ConfigError
 
 SHUTDOWN_S = 30
+log = logging.getLogger(__name__)
 MOST_AT_A_TIME = 100
 
 
@@ -59,8 +65,9 @@ def serve(settings: ServiceSettings, host: str, port: int, ready: Callable[[str]
         port: 0 lets the system choose.
         ready: Called with the address once it answers.
     """
+    app = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         host=host,
         port=port,
         log_level="warning",
@@ -72,9 +79,29 @@ def serve(settings: ServiceSettings, host: str, port: int, ready: Callable[[str]
         lifespan="on",
     )
     server = _Server(config, ready)
-    server.run(sockets=[config.bind_socket()])
-    if not server.started:
-        raise StoreError("the service could not start", remedy="The log above says why")
+    # A start that fails for a reason we know is told below, without a trace.
+    logging.getLogger("uvicorn.error").addFilter(lambda _: app.state.failure is None)
+    try:
+        server.run(sockets=[config.bind_socket()])
+    except (KeyboardInterrupt, SystemExit):
+        if app.state.failure is not None:
+            raise app.state.failure from None
+        if not server.should_exit:  # else it is the signal that ended it, raised again afterwards
+            raise
+    _leave_unfinished()
+
+
+def _leave_unfinished() -> None:
+    """End at once if a training still runs in a thread of ours.
+
+    It must not go on beside the next service, which takes it up; every step of it can be cut off.
+    """
+    left = [each for each in enumerate_threads() if not each.daemon and each is not main_thread()]
+    if left:
+        log.info("what is under way goes on at the next start")
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)
 
 
 class _Server(uvicorn.Server):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from agent_gym.apps.api.metrics import ServiceMetrics
 from agent_gym.apps.api.settings import ServiceSettings
 from agent_gym.apps.api.tracking import journal, tracker_state
 from agent_gym.core.clock import DAY_NS
-from agent_gym.core.errors import AgentGymError, StoreError
+from agent_gym.core.errors import AgentGymError
 from agent_gym.pipeline.automation.pipeline import AutomationPipeline, TrainingStatus, Triggered
 from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.automation.workflow import running
@@ -22,7 +20,7 @@ from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.runtime import AgentRuntime, TickRound
 from agent_gym.rollouts.database import TrajectoryFilter
 
-LOCK = "service.lock"
+HEALTHY = "healthy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class Service:
         storage = "ok" if os.access(self.folder.path, os.W_OK) else "cannot be written"
         healthy = database == storage == "ok"
         return {
-            "status": "healthy" if healthy else "unhealthy",
+            "status": HEALTHY if healthy else "unhealthy",
             "database": database,
             "storage": storage,
             "wandb": tracker_state(),
@@ -142,7 +140,6 @@ def opened(settings: ServiceSettings) -> Iterator[Service]:
             told.tell(status)
 
     with (
-        _alone(folder.path),
         folder.opened(
             settings.automation, rollout=settings.rollout, url=settings.database
         ) as stages,
@@ -155,24 +152,3 @@ def opened(settings: ServiceSettings) -> Iterator[Service]:
         service = Service(settings, folder, stages, pipeline, agents, metrics)
         metrics.watch(service.figures)
         yield service
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one service at a time work in a folder; the lock goes when its process does."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise StoreError("cannot write here", where=str(folder), found=error.strerror) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise StoreError(
-            "another service works in this folder",
-            where=str(folder),
-            remedy="End it first, or choose another folder",
-        ) from None
-    finally:
-        os.close(handle)

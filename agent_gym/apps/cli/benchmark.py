@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from agent_gym.apps.cli.agent_words import parse_agents
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Ref
@@ -20,22 +21,28 @@ DEFAULT_AGENTS = ("benchmark/flat", "benchmark/random", "benchmark/sentiment")
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 - each option of a command is an argument
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE", help="Snapshots, or folders of them.")
     ],
     agent: Annotated[
-        list[str] | None, typer.Option(help="Name of an agent; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Agent, such as NAME or NAME:model=FOLDER; may be repeated."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Episodes at a time.")] = 2,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="Wall time of an episode.")] = 60.0,
     max_steps: Annotated[int | None, typer.Option(min=1, help="Ticks of an episode.")] = None,
+    text: Annotated[
+        bool, typer.Option(help="Show the markets in words, too: for language models.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Play agents on snapshots; failures are rows, and every score is a share of the optimum."""
     paths = snapshot_files(files)
-    agents = {name: Ref(use=name) for name in agent or DEFAULT_AGENTS}
-    config = RunnerConfig(workers=workers, timeout_s=timeout_s, max_steps=max_steps)
+    agents = dict(_player(word) for word in agent or DEFAULT_AGENTS)
+    config = RunnerConfig(
+        workers=workers, timeout_s=timeout_s, max_steps=max_steps, world={"text": text}
+    )
     with progress_bar("episodes") as progress:
         report = BenchmarkRunner(config).run(paths, agents, progress=progress)
     lines = report.summary()
@@ -55,6 +62,16 @@ def mcp(
 ) -> None:
     """Offer one snapshot as MCP tools on standard input and output."""
     import_module("agent_gym.apps.mcp_server").serve_stdio(file)
+
+
+def _player(word: str) -> tuple[str, Ref]:
+    """Return the name and the agent of a word; an agent that there is not fails in its own row."""
+    if ":" not in word:
+        return word, Ref(use=word)
+    arm, *others = parse_agents([word])
+    if others or len(arm.refs) > 1:
+        raise ConfigError("nothing is trained here, so a grid has no choice", found=word)
+    return arm.label, arm.refs[0]
 
 
 def snapshot_files(given: list[Path]) -> list[Path]:

@@ -36,6 +36,7 @@ COMMANDS = {
     "gate": "How sure the regression gate is: false alarms and power.",
     "harness": "The whole loop: play, record, train, judge on sealed snapshots, serve the best.",
     "judge": "Score trajectories of a group against each other; how far a judge can be trusted.",
+    "llm": "Language models that run on this machine.",
     "market": "Generate synthetic markets and measure how real they look.",
     "nightly": "Play the suite, compare with the baseline, report.",
     "oracle": "What a market with a known law lets anyone earn, after costs.",

@@ -45,7 +45,7 @@ class TruthBackend:
         known = self.truth.get(request.group_id)
         if known is None:
             raise DataError("nothing is known of a group", where=request.group_id)
-        worst, best = 0.0, max(known.values())
+        worst, best = min(known.values()), max(known.values())
         scores = []
         for label, ids in request.labels.items():
             value = float(np.mean([_known(known, name) for name in ids]))

@@ -71,7 +71,7 @@ def shuffled(batch: RolloutBatch, seeds: Seeds) -> RolloutBatch:
     lengths = batch.mask.sum(axis=1)
     rewards = np.where(batch.mask, batch.rewards[order], 0.0)
     same = bool((lengths == lengths[order]).all())
-    returns = batch.returns[order] if same else rewards.sum(axis=1)
+    returns = batch.returns[order] if same or batch.scored else rewards.sum(axis=1)
     return replace(batch, rewards=rewards, returns=returns)
 
 

@@ -17,6 +17,7 @@ from dbos import DBOS, DBOSConfig, DBOSConfiguredInstance, DBOSPortableJSONSeria
 from agent_gym.core.errors import StoreError
 from agent_gym.pipeline.automation.job import JobOutcome, TrainingJob
 from agent_gym.pipeline.automation.stages import Stages
+from agent_gym.training.rl.folder_lock import at_work
 
 NAME, EXECUTOR = "agent-gym", "local"
 WORDS_VERSION = "1"  # of what workflows keep; a killed one is taken up by the same version alone
@@ -214,6 +215,8 @@ class Runtime:
 def running(stages: Stages, database: Path) -> Iterator[Runtime]:
     """Launch the workflow engine; jobs that were cut off are taken up at once.
 
+    One process at a time works on the jobs of a folder; a second one is refused.
+
     Args:
         stages: The work.
         database: SQLite file of the engine's own.
@@ -230,11 +233,12 @@ def running(stages: Stages, database: Path) -> Iterator[Runtime]:
         "log_level": "ERROR",
         "console_log_level": "ERROR",
     }
-    _WORKFLOW.stages = stages
-    try:
-        DBOS(config=config)
-        DBOS.launch()
-        yield Runtime()
-    finally:
-        DBOS.destroy()
-        _WORKFLOW.stages = None
+    with at_work(stages.folder):  # two would both take up a job that was cut off
+        _WORKFLOW.stages = stages
+        try:
+            DBOS(config=config)
+            DBOS.launch()
+            yield Runtime()
+        finally:
+            DBOS.destroy()
+            _WORKFLOW.stages = None

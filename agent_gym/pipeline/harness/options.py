@@ -13,7 +13,8 @@ from agent_gym.training.grpo.loss_config import ClipSurrogate, LossConfig
 
 LEARNING = GRPOConfig(
     updates=1,
-    epochs=30,
+    epochs=8,
+    minibatches=4,
     credit="reward_to_go",
     discount=0.9,
     adam=AdamConfig(learning_rate=0.03),

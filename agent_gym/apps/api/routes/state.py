@@ -6,15 +6,18 @@ from fastapi import APIRouter, Response
 
 from agent_gym.apps.api.metrics import MEDIA
 from agent_gym.apps.api.routes.common import Loop, Plain
+from agent_gym.apps.api.service import HEALTHY
 from agent_gym.core.clock import SECOND_NS
 
 router = APIRouter(tags=["state"])
 
 
 @router.get("/api/health")
-def health(loop: Loop) -> Plain:
-    """Say whether database and folder can be used."""
-    return loop.health()
+def health(loop: Loop, response: Response) -> Plain:
+    """Say whether database and folder can be used; if not, with status 503."""
+    found = loop.health()
+    response.status_code = 200 if found["status"] == HEALTHY else 503
+    return found
 
 
 @router.get("/api/status")
