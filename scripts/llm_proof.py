@@ -1,6 +1,7 @@
 """Ask whether a real language model learns to trade from words on this machine.
 
-    python scripts/llm_proof.py [--out docs/results/llm_trading_task.json] [--only JOB ...] [--no-run]
+    python scripts/llm_proof.py [--out docs/results/llm_trading_task.json] [--only JOB ...]
+    python scripts/llm_proof.py --no-run     # writes what is done so far
 
 SmolLM2-135M learns the text market by GRPO with LoRA: three seeds with true rewards, three with
 shuffled ones, one without the entropy schedule; then the same on small benchmark snapshots. The

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -57,17 +57,23 @@ def tiles(cells: Sequence[tuple[str, str]]) -> str:
     return f'<ul class="tiles">{items}</ul>'
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of cells that are HTML already."""
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-    body = "\n".join(
-        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>'
-        for row in rows
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[int] = ()) -> str:
+    """Return a table of cells that are HTML already; the columns of words flow like text."""
+    marks = [' class="text"' if at in words else "" for at in range(len(heads))]
+    head = "".join(
+        f'<th scope="col"{mark}>{escape(text)}</th>'
+        for text, mark in zip(heads, marks, strict=True)
     )
+    body = "\n".join(_row(row, marks) for row in rows)
     return (
         f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def _row(row: Sequence[str], marks: Sequence[str]) -> str:
+    cells = "".join(f"<td{mark}>{cell}</td>" for cell, mark in zip(row[1:], marks[1:], strict=True))
+    return f'<tr><th scope="row">{row[0]}</th>{cells}</tr>'
 
 
 def pairs(rows: Mapping[str, str]) -> str:

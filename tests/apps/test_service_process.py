@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from socket import create_server
 from threading import Event
 
 import httpx
@@ -162,6 +163,15 @@ def test_the_command_refuses_the_world_too(tmp_path, capsys):
     words = ["serve", "--host", "0.0.0.0", "--folder", str(tmp_path), "--json"]
     assert run(words, as_json=True) == 2
     assert "others could reach" in json.loads(capsys.readouterr().out)["what"]
+    assert not (tmp_path / FILE).exists()
+
+
+def test_a_port_that_is_taken_is_said_to_be(tmp_path, capsys):
+    with create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = ["serve", "--port", port, "--folder", str(tmp_path), "--json"]
+        assert run(words, as_json=True) == 2
+    assert port in json.loads(capsys.readouterr().out)["where"]
     assert not (tmp_path / FILE).exists()
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from ipaddress import ip_address
-from socket import socket
+from socket import AF_INET, AF_INET6, create_server, socket
 from threading import enumerate as enumerate_threads
 from threading import main_thread
 
@@ -65,6 +65,7 @@ def serve(settings: ServiceSettings, host: str, port: int, ready: Callable[[str]
         port: 0 lets the system choose.
         ready: Called with the address once it answers.
     """
+    door = _bound(host, port)
     app = create_app(settings)
     config = uvicorn.Config(
         app,
@@ -82,13 +83,25 @@ def serve(settings: ServiceSettings, host: str, port: int, ready: Callable[[str]
     # A start that fails for a reason we know is told below, without a trace.
     logging.getLogger("uvicorn.error").addFilter(lambda _: app.state.failure is None)
     try:
-        server.run(sockets=[config.bind_socket()])
+        server.run(sockets=[door])
     except (KeyboardInterrupt, SystemExit):
         if app.state.failure is not None:
             raise app.state.failure from None
         if not server.should_exit:  # else it is the signal that ended it, raised again afterwards
             raise
     _leave_unfinished()
+
+
+def _bound(host: str, port: int) -> socket:
+    try:
+        return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
+    except OSError as error:
+        raise ConfigError(
+            "the service cannot listen there",
+            where=f"{host}:{port}",
+            found=error.strerror,
+            remedy="Choose another port with --port; 0 takes any that is free",
+        ) from error
 
 
 def _leave_unfinished() -> None:

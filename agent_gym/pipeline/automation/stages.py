@@ -31,6 +31,7 @@ from agent_gym.evaluation.promotion import (
 from agent_gym.markets.snapshot.public_file import load_snapshot
 from agent_gym.pipeline.automation.examining import Duel, distances, duel, replay_equal
 from agent_gym.pipeline.automation.job import JobFolder, TrainingJob
+from agent_gym.pipeline.automation.judging import judge_batch
 from agent_gym.pipeline.automation.learning import learn, recorded
 from agent_gym.pipeline.automation.listening import Listener, Silence
 from agent_gym.pipeline.automation.readiness import Readiness, ReadinessPolicy, readiness
@@ -146,6 +147,8 @@ class Stages:
             before = self._before(job, number)
             self.listener.stage(f"round {number + 1}: learn")
             try:
+                if self.config.grpo.reward == "judge":
+                    judge_batch(self.store, batch_id)
                 batch = self.store.read_batch(batch_id)
                 return learn(job, files, self._policy(before), batch, self.config.grpo)
             except AgentGymError as error:

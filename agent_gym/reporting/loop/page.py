@@ -103,8 +103,11 @@ def _rounds(report: LoopReport) -> str:
 def _asked(checks: Sequence[Asked]) -> str:
     if not checks:
         return ""
-    rows = [[escape(one_line(one.name, 80)), _chip(one), _words(one)] for one in checks]
-    return table(("Question", "Passed", "Found"), rows)
+    rows = [
+        [escape(one_line(one.name.replace("_", " "), 80)), _chip(one), _words(one)]
+        for one in checks
+    ]
+    return table(("Question", "Passed", "Found"), rows, words={2})
 
 
 def _compared(when: str, checks: Sequence[Asked]) -> str:
@@ -134,7 +137,7 @@ def _history(report: LoopReport) -> str:
     rows = [
         [escape(one_line(what, 80)), escape(one_line(who, 200))] for what, who in report.history
     ]
-    return table(("What", "Of"), rows) if rows else ""
+    return table(("What", "Of"), rows, words={1}) if rows else ""
 
 
 def _provenance(report: LoopReport) -> str:
