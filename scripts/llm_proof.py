@@ -58,9 +58,11 @@ SNAPSHOT = SnapshotConfig(
 SNAPSHOT_TRAINING = learning(40, 0.3).model_copy(
     update={"credit": "reward_to_go", "scaling": "std"}
 )
-SNAPSHOTS = SnapshotCase(market=SNAPSHOT, training=SNAPSHOT_TRAINING, adapter=NOTES.adapter)
+SNAPSHOTS = SnapshotCase(
+    market=SNAPSHOT, training=SNAPSHOT_TRAINING, adapter=NOTES.adapter, pool=8, groups=2
+)
 SNAPSHOT_LOOKS = (0, 10, 20, 30)
-HELD_OUT_SNAPSHOTS = range(50_000, 50_016)
+HELD_OUT_SNAPSHOTS = range(50_000, 50_008)
 # ----------------------------------------------------------------------------------------------
 
 

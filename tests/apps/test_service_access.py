@@ -1,5 +1,6 @@
 """Nobody comes in unasked: every route and method, every role, host, size and token."""
 
+import asyncio
 import json
 import stat
 from threading import Barrier, Thread
@@ -193,6 +194,39 @@ def test_a_body_that_is_too_long_is_not_read(client, heads):
     lied = heads["admin"] | {"content-length": "-1"}
     assert client.post(path, headers=lied, content=b"x").status_code == 413
     assert client.post(path, content=b"x" * 1_001).status_code == 401
+
+
+def asked(app, heads, *messages):
+    """Send a request as a server would, message by message; then nothing comes any more."""
+    said, waiting = [], list(messages)
+
+    async def receive():
+        if waiting:
+            return waiting.pop(0)
+        await asyncio.Event().wait()
+        return None
+
+    async def send(message):
+        said.append(message)
+
+    headers = {"host": "127.0.0.1"} | heads["admin"]
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/api/cron/training",
+        "raw_path": b"/api/cron/training",
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+    asyncio.run(app(scope, receive, send))
+    return said[0]["status"]
+
+
+def test_a_body_that_never_ends_is_not_waited_for(app, heads):
+    part = {"type": "http.request", "body": b"{", "more_body": True}
+    assert asked(app, heads) == 408
+    assert asked(app, heads, part, part) == 408
+    assert asked(app, heads, part, {"type": "http.disconnect"}) == 400
 
 
 def test_answers_say_that_nobody_may_frame_keep_or_guess_them(client, heads):

@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from agent_gym.apps.api import ServiceSettings, create_app
 from agent_gym.apps.api.metrics import ServiceMetrics
+from agent_gym.apps.api.routes.common import WRITTEN_DOWN
 from agent_gym.apps.api.routes.records import TrajectoryQuery
 from agent_gym.apps.api.service import opened
 from agent_gym.apps.api.tokens import FILE, TokenFile
@@ -241,6 +242,28 @@ def test_models_forward_and_back(client, site):
     assert {row["model"] for row in rows} == {site.old}
     refused(client.post("/api/admin/models/deploy", json=wish), 409)
     assert get(client, "/api/verify")["ok"]
+
+
+def test_who_asks_for_a_change_is_written_down(client, site):
+    client.post("/api/admin/agents", json={"agent_id": "eve", "points": 0})
+    client.post("/api/admin/models/deploy", json={"model": "v9.9.9"})  # refused, and written down
+    events = client.app.state.service.stages.store.events.after(kind="admin-request", limit=1_000)
+    paths = [event.data["path"] for event in events]
+    assert paths[-2:] == ["/api/admin/agents", "/api/admin/models/deploy"]
+    assert events[-1].data["name"] == "tests"
+    assert {event.subject for event in events} == {
+        token.id for token in TokenFile(site.path / FILE).all()
+    }
+    for method, path, route in routes_of(client.app):
+        if path.startswith("/api/admin/"):
+            assert WRITTEN_DOWN[0] in route.dependencies, (method, path)
+
+
+def routes_of(app):
+    for included in app.routes:
+        for route in getattr(getattr(included, "original_router", None), "routes", ()):
+            for method in route.methods:
+                yield method, route.path, route
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ file put in its place. To be killed before the next effect is to be killed after
 all places between two effects are covered. The snapshots are tiny and champion and challenger are
 given fixed returns: what is tried here is the order of things, not the markets.
 
-Usage: python kill_points.py FOLDER FIRST STEP, prints a JSON document. Of the points FIRST,
-FIRST + STEP, ... each is tried; 0 is none.
+Usage: python kill_points.py FOLDER FIRST STEP GAIN, prints a JSON document. Of the points FIRST,
+FIRST + STEP, ... each is tried; a FIRST below 0 counts from the last effect. GAIN is what
+the challenger earns more in the rehearsal; if it is a loss the rollout is taken back.
 """
 
 import json
@@ -57,8 +58,15 @@ class Inline:
         return Batch([job.run() for job in jobs], "ok")
 
 
-def fixed_duel(champion, challenger, snapshots, workers, progress):
-    luck = Seeds(1).rng().normal(0.1, 0.05, PAIRS)
+def fixed_duel(gain):
+    def duel(champion, challenger, snapshots, workers, progress):
+        return played(gain if "rehearsal" in snapshots[0].parts else 0.1)
+
+    return duel
+
+
+def played(gain):
+    luck = Seeds(1).rng().normal(gain, 0.05, PAIRS)
     names = list(SCENARIOS)
     pairs = tuple(
         Pair(
@@ -73,22 +81,22 @@ def fixed_duel(champion, challenger, snapshots, workers, progress):
     return Duel(pairs, well, ())
 
 
-def opened(place):
-    return LoopFolder(place).opened(CONFIG, rollout=RolloutPolicy(cooldown_s=0.0))
+def opened(place, url=None):
+    return LoopFolder(place).opened(CONFIG, rollout=RolloutPolicy(cooldown_s=0.0), url=url)
 
 
-def prepare(place):
+def make_snapshots(folder, count, name="train"):
+    generator = BenchmarkDataGenerator(SnapshotConfig(**SIZE))
+    return [
+        generator.generate(seed=Seeds(0).child(name, k).as_int()).save(folder) for k in range(count)
+    ]
+
+
+def prepare(place, url=None):
     folder = LoopFolder(place)
-    paths = {}
-    for name in ("train", "rehearsal", "sealed"):
-        config = SnapshotConfig(**SIZE)
-        paths[name] = [
-            BenchmarkDataGenerator(config)
-            .generate(seed=Seeds(0).child(name, k).as_int())
-            .save(folder.snapshots(name))
-            for k in range(2)
-        ]
-    with opened(place) as work:
+    names = ("train", "rehearsal", "sealed")
+    paths = {name: make_snapshots(folder.snapshots(name), 2, name) for name in names}
+    with opened(place, url) as work:
         policy = untrained(paths["train"], Seeds(0))
         policy.save(place / "first")
         work.deployments.install(work.registry.add(place / "first").model_hash)
@@ -138,9 +146,9 @@ def forked(place, kill_before):
     return json.loads(text)
 
 
-def state(place):
+def state(place, url=None):
     """Return what is there in the end, without times."""
-    with opened(place) as work:
+    with opened(place, url) as work:
         models = work.registry.models()
         batches = work.store.batches.newest(limit=100)
         return {
@@ -167,16 +175,18 @@ def tried(source, point):
     return found
 
 
-def main(folder, first, step):
+def main(folder, first, step, gain):
     recording.LocalExecutor = Inline
-    stages.duel = fixed_duel
+    stages.duel = fixed_duel(gain)
     stages.replay_equal = lambda model, snapshot: True
     source = folder / "source"
     prepare(source)
     plain = tried(source, None)
-    points = [tried(source, point) for point in range(first, plain["effects"] + 1, step)]
+    effects = plain["effects"]
+    chosen = range(first if first >= 0 else effects + first, effects + 1, step)
+    points = [tried(source, point) for point in chosen]
     json.dump({"plain": plain, "points": points}, sys.stdout)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))

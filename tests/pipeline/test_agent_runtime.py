@@ -8,6 +8,7 @@ import pytest
 
 from agent_gym.pipeline.automation.stock import CHECKS
 from agent_gym.pipeline.runtime import stored_calls, verify_served
+from agent_gym.pipeline.runtime.calls import KEPT_CALLS
 from agent_gym.pipeline.runtime.market import Market, Snapshots
 from agent_gym.rollouts.database import AGENT_TICK, TrajectoryFilter
 from tests.pipeline.service_samples import TICKS, Loop
@@ -111,6 +112,8 @@ def test_what_was_cut_off_at_the_end_of_a_market_is_recorded_at_the_next_start(l
     with loop.runtime() as again:
         assert again.recover() == again.recover()
     assert loop.store.count() == 1
+    assert loop.store.counts().steps == TICKS
+    assert len([path for path in loop.store.files.folder.rglob("*") if path.is_file()]) == 1
 
 
 def test_the_next_tick_after_a_promotion_is_answered_by_the_new_model(loop):
@@ -158,9 +161,18 @@ def test_the_same_call_moves_each_agent_once(loop):
         assert statuses(runtime.tick("noon")) == ["played"]
         assert statuses(runtime.tick("noon")) == ["repeated"]
         assert statuses(runtime.tick("one")) == ["played"]
+        assert statuses(runtime.tick("noon")) == ["repeated"]
     with loop.runtime() as again:
         assert statuses(again.tick("one")) == ["repeated"]
-    assert loop.store.agents.get("ann").tick == 2
+        assert loop.store.agents.get("ann").tick == 2
+        for _ in range(TICKS):  # into the next market
+            again.tick()
+        assert statuses(again.tick("noon")) == ["repeated"]
+        for k in range(KEPT_CALLS):
+            again.tick(f"call-{k}")
+            if k == 0:
+                loop.store.agents.add_points("ann", 200)
+        assert len(loop.store.agents.get("ann").state["call_ids"]) == KEPT_CALLS
 
 
 def test_calls_at_the_same_time_are_one_call(loop):

@@ -13,11 +13,9 @@ STEP = 32
 FIRSTS = (3, 11, 19, 27)  # together every eighth effect: more than 30 points
 
 
-@pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("first", FIRSTS)
-def test_a_killed_job_goes_on_to_one_effect(tmp_path, first):
+def tried(tmp_path, first, step, gain):
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(tmp_path), str(first), str(STEP)],
+        [sys.executable, str(SCRIPT), str(tmp_path), str(first), str(step), str(gain)],
         capture_output=True,
         text=True,
         check=False,
@@ -26,7 +24,21 @@ def test_a_killed_job_goes_on_to_one_effect(tmp_path, first):
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     found = json.loads(done.stdout)
-    plain, points = found["plain"], found["points"]
+    return found["plain"], found["points"]
+
+
+def check_same(plain, points):
+    assert plain["state"]["problems"] == []
+    for point in points:
+        assert point["killed"], point["point"]
+        assert point["outcome"] == plain["outcome"], point["point"]
+        assert point["state"] == plain["state"], point["point"]
+
+
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("first", FIRSTS)
+def test_a_killed_job_goes_on_to_one_effect(tmp_path, first):
+    plain, points = tried(tmp_path, first, STEP, 0.1)
     assert plain["outcome"]["ending"] == "promoted"
     assert len(points) >= 8
     state = plain["state"]
@@ -35,8 +47,14 @@ def test_a_killed_job_goes_on_to_one_effect(tmp_path, first):
     assert state["champion"] == plain["outcome"]["challenger"]
     events = [event for event, _ in state["history"]]
     assert events.count("sealed look") == events.count("verdict") == events.count("deployed") == 1
-    assert state["problems"] == []
-    for point in points:
-        assert point["killed"], point["point"]
-        assert point["outcome"] == plain["outcome"], point["point"]
-        assert point["state"] == state, point["point"]
+    check_same(plain, points)
+
+
+@pytest.mark.timeout(1_200)
+def test_killed_around_a_rollback_it_stays_rolled_back(tmp_path):
+    plain, points = tried(tmp_path, -7, 2, -0.3)
+    assert plain["outcome"]["ending"] == "rolled back"
+    assert plain["outcome"]["reason"]
+    assert plain["state"]["champion"] == plain["outcome"]["champion"]
+    assert len(points) == 4
+    check_same(plain, points)

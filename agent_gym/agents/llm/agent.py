@@ -135,7 +135,7 @@ class LlmAgent:
     def _signals(self, replies: list[Reply]) -> dict[str, float] | None:
         signals: dict[str, float] = {}
         drawn = [one.log_prob for one in replies if one.log_prob is not None]
-        if len(drawn) == len(replies) and self._dice is not None and self._draws:
+        if len(drawn) == len(replies) and self._dice is not None and self._model.draws:
             signals["log_prob"] = float(sum(drawn))
             signals["entropy"] = sum(one.entropy or 0.0 for one in replies)
         failed = sum(one.error is not None for one in replies)
@@ -147,11 +147,6 @@ class LlmAgent:
         self.counts["invalid"] += invalid
         self.counts["failed"] += failed
         return signals or None
-
-    @property
-    def _draws(self) -> bool:
-        """Return whether chances are known: never those of an endpoint."""
-        return not isinstance(self._model, Endpoint)
 
     def _words(self, asked: list[Question], replies: list[Reply]) -> str | None:
         said = [
@@ -176,7 +171,7 @@ class LlmAgent:
                 model=self._model.name,
                 model_version=self._version,
                 user_prompt=question.prompt,
-                system_prompt="" if self._draws else self._model.prompt.system,
+                system_prompt="" if self._model.draws else self._model.prompt.system,
                 response=reply.said,
                 action_type=word,
                 log_prob=reply.log_prob,

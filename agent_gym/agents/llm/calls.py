@@ -54,8 +54,13 @@ class ModelCall:
 
 
 class Model(Protocol):
-    """Who answers: an endpoint, or a policy on this machine."""
+    """Who answers: an endpoint, or a policy on this machine.
 
+    ``draws`` says whether answers are drawn here, by chances that are known.
+    """
+
+    @property
+    def draws(self) -> bool: ...
     @property
     def name(self) -> str: ...
     @property

@@ -43,7 +43,9 @@ class EndpointConfig(Config):
 
 
 class Endpoint:
-    """Implements Model over HTTP."""
+    """Implements Model over HTTP; its chances are unknown."""
+
+    draws = False
 
     def __init__(
         self,

@@ -70,6 +70,8 @@ class _Card(Config):
 class LanguagePolicy:
     """Implements Model on this machine; a learner changes ``parameters`` in place."""
 
+    draws = True
+
     def __init__(
         self,
         base: BaseModel,
@@ -188,9 +190,10 @@ class LanguagePolicy:
         """Draw an answer by its chances, or take the likeliest where there are no dice."""
         chances = np.exp(log_probs)
         tokens = {"log_probs": [float(one) for one in log_probs], "bias": self.bias.tolist()}
+        about = {"tokens": tokens, "temperature": self.config.temperature}
         if dice is None:
             choice = int(log_probs.argmax())
-            return Reply(self.answers.words[choice], choice, about={"tokens": tokens})
+            return Reply(self.answers.words[choice], choice, about=about)
         reach = chances.cumsum()
         choice = min(int((dice.random() * reach[-1] >= reach).sum()), len(reach) - 1)
         return Reply(
@@ -198,5 +201,5 @@ class LanguagePolicy:
             choice,
             log_prob=float(log_probs[choice]),
             entropy=-float((chances * log_probs).sum()),
-            about={"tokens": tokens},
+            about=about,
         )

@@ -144,7 +144,7 @@ class Guard:
                     headers.setdefault(name, value)
                 if scope["method"] != "GET":
                     log.info(
-                        "%s %s by token %s (%s): %d",
+                        "%s %r by token %s (%s): %d",
                         scope["method"],
                         scope["path"],
                         token.id,

@@ -102,7 +102,7 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 async def _unforeseen(request: Request, error: Exception) -> JSONResponse:
     mark = secrets.token_hex(4)
     log.error(
-        "unforeseen error %s in %s %s", mark, request.method, request.url.path, exc_info=error
+        "unforeseen error %s in %s %r", mark, request.method, request.url.path, exc_info=error
     )
     return problem(
         500,

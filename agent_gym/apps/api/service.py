@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,12 @@ from agent_gym.apps.api.settings import ServiceSettings
 from agent_gym.apps.api.tracking import journal, tracker_state
 from agent_gym.core.clock import DAY_NS
 from agent_gym.core.errors import AgentGymError
-from agent_gym.pipeline.automation.pipeline import AutomationPipeline, TrainingStatus, Triggered
+from agent_gym.pipeline.automation.pipeline import (
+    NO_CHAMPION,
+    AutomationPipeline,
+    TrainingStatus,
+    Triggered,
+)
 from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.automation.workflow import running
 from agent_gym.pipeline.harness.workspace import LoopFolder
@@ -21,6 +27,7 @@ from agent_gym.pipeline.runtime import AgentRuntime, TickRound
 from agent_gym.rollouts.database import TrajectoryFilter
 
 HEALTHY = "healthy"
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +158,6 @@ def opened(settings: ServiceSettings) -> Iterator[Service]:
         pipeline = AutomationPipeline(stages, runtime, ended)
         service = Service(settings, folder, stages, pipeline, agents, metrics)
         metrics.watch(service.figures)
+        if stages.deployments.state().champion is None:
+            log.warning("agents do not move: %s", NO_CHAMPION)
         yield service

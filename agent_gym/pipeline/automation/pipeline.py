@@ -118,6 +118,7 @@ class AutomationPipeline:
         Args:
             force: Begin although it is not ready.
             job_id: Name of the job; the same one again is the same job, also after it has ended.
+                If it failed it goes on with the step that failed.
         """
         with self._lock:
             found = self._known_already(job_id)
@@ -170,15 +171,22 @@ class AutomationPipeline:
 
     def _known_already(self, job_id: str | None) -> Triggered | None:
         """Return the job that is meant, or the one that runs; None if a new one may begin."""
+        state: JobState | None = None
         if job_id is not None:
             configure(TrainingJob, {"job_id": job_id}, where="training job")
             state = self._runtime.known(job_id)
-            if state is not None:
+            if state is not None and _status(state) != "failed":
                 return Triggered(job_id, False, _status(state), "it was asked for before")
         running = self.training_under_way()
         if running is not None:
             return Triggered(running, False, "running", "a training is under way")
-        return None
+        return None if state is None else self._taken_up(state.job_id)
+
+    def _taken_up(self, job_id: str) -> Triggered:
+        self._runtime.start(TrainingJob(job_id=job_id))
+        self._watched.discard(job_id)
+        self._watch(job_id)
+        return Triggered(job_id, True, "running", "it failed before, and goes on where it failed")
 
     def _missing(self, ready: Readiness, force: bool) -> str | None:
         """Return why no training can begin; None if one can."""

@@ -94,7 +94,10 @@ class Recording:
         run_id: str,
         progress: Progress | None = None,
     ) -> list[dict[str, Any]]:
-        """Play all snapshots; return a row for each, in their order."""
+        """Play all snapshots; return a row for each, in their order.
+
+        What had to wait while the database was away follows now, if it is back.
+        """
         url = self.store.database.url.render_as_string(hide_password=False)
         jobs = [
             RecordedPlay(
@@ -109,7 +112,9 @@ class Recording:
             )
             for path in snapshots
         ]
-        return list(LocalExecutor(self.workers, timeout_s=600.0).run(jobs, progress).rows)
+        rows = list(LocalExecutor(self.workers, timeout_s=600.0).run(jobs, progress).rows)
+        self.store.deliver()
+        return rows
 
 
 def refuse_if_nothing(played: Sequence[dict[str, Any]]) -> None:

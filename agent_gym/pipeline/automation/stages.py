@@ -40,7 +40,7 @@ from agent_gym.pipeline.automation.snapshot_set import SnapshotSet
 from agent_gym.pipeline.automation.stock import UNUSED, stock_of
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry
 from agent_gym.pipeline.registry.rollout import Stage
-from agent_gym.rollouts.database import BatchRequest, TrajectoryStore
+from agent_gym.rollouts.database import BatchRequest, DatabaseDown, TrajectoryStore
 from agent_gym.training.grpo.config import GRPOConfig
 
 SEEN_ROWS = 4_000
@@ -139,7 +139,8 @@ class Stages:
     def train(self, job: TrainingJob, number: int) -> dict[str, Any]:
         """Learn from the batch of a round, mark exactly what was learned from, register the model.
 
-        If learning fails the whole batch goes back.
+        If learning fails the whole batch goes back; if the database is away it stays with the job,
+        which goes on with it when it is asked for again.
         """
         files, batch_id = self._files(job, number), job.batch(number)
 
@@ -151,6 +152,8 @@ class Stages:
                     judge_batch(self.store, batch_id)
                 batch = self.store.read_batch(batch_id)
                 return learn(job, files, self._policy(before), batch, self.config.grpo)
+            except DatabaseDown:
+                raise
             except AgentGymError as error:
                 self.store.batches.release(batch_id, str(error))
                 raise
@@ -231,8 +234,8 @@ class Stages:
             }
 
         pairs = self._files(job).once("rehearse", make)["pairs"]
-        if self.deployments.state().champion == challenger:
-            return self.deployments.state().as_dict()
+        if self.deployments.state().champion == challenger or self._taken_back(challenger):
+            return self._served(challenger)
         self.deployments.deploy(challenger)
         half = len(pairs) // 2
         steps: tuple[tuple[Stage, Any], ...] = (("canary", pairs[:half]), ("full", pairs[half:]))
@@ -240,9 +243,9 @@ class Stages:
             for snapshot_id, theirs, own in some:
                 decision = self.deployments.observe(f"{job.job_id}:{snapshot_id}", theirs, own)
                 if decision.action == "roll_back":
-                    return self.deployments.state().as_dict()
+                    return self._served(challenger)
             self.deployments.advance(stage)
-        return self.deployments.state().as_dict()
+        return self._served(challenger)
 
     def champion(self) -> str:
         """Return the hash of the champion; what a canary answers has no part in it."""
@@ -252,6 +255,17 @@ class Stages:
                 "no model serves yet", remedy="Install a first champion, then ask again"
             )
         return champion
+
+    def _taken_back(self, model: str) -> bool:
+        """Say whether its rollout has ended badly: this job was cut off right after."""
+        past = self.deployments.last_rollout(model)
+        return past is not None and past.status == "rolled_back"
+
+    def _served(self, model: str) -> dict[str, Any]:
+        """Return who serves now, and what became of the rollout of a model."""
+        past = self.deployments.last_rollout(model)
+        told = None if past is None else past.as_dict()
+        return self.deployments.state().as_dict() | {"rollout": told}
 
     def _files(self, job: TrainingJob, number: int | None = None) -> JobFolder:
         folder = self.folder / job.job_id

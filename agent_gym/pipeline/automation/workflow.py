@@ -12,14 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbos import DBOS, DBOSConfig, DBOSConfiguredInstance, DBOSPortableJSONSerializer, SetWorkflowID
+from dbos import (
+    DBOS,
+    DBOSConfig,
+    DBOSConfiguredInstance,
+    DBOSPortableJSONSerializer,
+    PortableWorkflowError,
+    SetWorkflowID,
+)
 
-from agent_gym.core.errors import StoreError
+from agent_gym.core.errors import AgentGymError, StoreError
 from agent_gym.pipeline.automation.job import JobOutcome, TrainingJob
 from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.training.rl.folder_lock import at_work
 
 NAME, EXECUTOR = "agent-gym", "local"
+FAILED = ("ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 WORDS_VERSION = "1"  # of what workflows keep; a killed one is taken up by the same version alone
 
 
@@ -171,13 +179,31 @@ class Runtime:
         return self.wait(job.job_id)
 
     def start(self, job: TrainingJob) -> None:
-        """Begin a job and do not wait for it; one that is known already stays as it is."""
+        """Begin a job and do not wait for it.
+
+        One that runs or has ended stays as it is; one that failed goes on with the step that
+        failed, with what was asked for at first.
+        """
+        if self.status(job.job_id) in FAILED:
+            steps = DBOS.list_workflow_steps(job.job_id)
+            done = [step["function_id"] for step in steps if step["error"] is None]
+            DBOS.rewind_workflow(job.job_id, start_step=max(done, default=0) + 1)
+            return
         with SetWorkflowID(job.job_id):
             DBOS.start_workflow(_WORKFLOW.improve, job.model_dump(mode="json"))
 
     def wait(self, job_id: str) -> JobOutcome:
-        """Wait until a job has ended, and return how."""
-        return JobOutcome.model_validate(DBOS.retrieve_workflow(job_id).get_result())
+        """Wait until a job has ended, and return how; one that failed is an error."""
+        try:
+            found: Any = DBOS.retrieve_workflow(job_id).get_result()
+        except PortableWorkflowError as error:
+            raise AgentGymError(
+                "the job failed",
+                where=job_id,
+                found=error.message,
+                remedy="Ask for the same job again; it goes on with the step that failed",
+            ) from error
+        return JobOutcome.model_validate(found)
 
     def known(self, job_id: str) -> JobState | None:
         """Return how far a job is; None if nobody knows it."""

@@ -107,6 +107,13 @@ class ModelDeploymentService:
             )
         return Answering(model, pointer.history_length)
 
+    def last_rollout(self, model: str) -> Rollout | None:
+        """Return the newest rollout of a model, under way or ended; None if there was none."""
+        newest = select(ROLLOUTS).where(ROLLOUTS.c.model == model).order_by(ROLLOUTS.c.id.desc())
+        with self._ledger.look() as (connection, _):
+            row = connection.execute(newest.limit(1)).first()
+        return None if row is None else rollout_of(row)
+
     def history(self) -> tuple[HistoryEntry, ...]:
         """Return everything that has happened, oldest first."""
         return self._ledger.history()

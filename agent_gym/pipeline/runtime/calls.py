@@ -14,6 +14,7 @@ from agent_gym.rollouts.database import AGENT_TICK, ServiceAgent, TrajectoryStor
 
 Ending: TypeAlias = Literal["answered", "lost"]
 PAGE = 1_000
+KEPT_CALLS = 100
 
 
 class TickCall(Config):
@@ -78,14 +79,18 @@ class Standing(Config):
         t: The tick of it that comes next.
         over: It has ended.
         before: The last event before this market began.
-        call_id: Name of the call that moved the agent last.
+        call_ids: Names of the calls that moved the agent, the last ones.
     """
 
     episode: int = -1
     t: int = 0
     over: bool = True
     before: int = 0
-    call_id: str | None = None
+    call_ids: tuple[str, ...] = ()
+
+    def named(self, call_id: str | None) -> tuple[str, ...]:
+        """Return the names with one more, as many as are kept."""
+        return self.call_ids if call_id is None else (*self.call_ids, call_id)[-KEPT_CALLS:]
 
     @classmethod
     def of(cls, agent: ServiceAgent) -> Self:

@@ -92,7 +92,7 @@ class AgentProcess:
         self._end()
         try:
             child = subprocess.Popen(  # our own interpreter and module; nothing comes from outside
-                [sys.executable, "-m", MODULE],
+                [sys.executable, "-P", "-m", MODULE],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

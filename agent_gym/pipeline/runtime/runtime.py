@@ -111,7 +111,7 @@ class AgentRuntime:
         """Advance every active agent by one tick.
 
         A call that comes while the same one is under way gets its round. A call with a name moves
-        each agent once, however often it is repeated.
+        each agent once, however often it is repeated; an agent knows its last 100.
 
         Args:
             call_id: Name of the call.
@@ -135,14 +135,14 @@ class AgentRuntime:
 
     def _play(self, agent: ServiceAgent, call_id: str | None) -> TickRow:
         standing = Standing.of(agent)
-        if call_id is not None and standing.call_id == call_id:
+        if call_id is not None and call_id in standing.call_ids:
             return TickRow.of(agent, "repeated")
         place = self._place(agent, standing)
         market = self._market(place)
         served, asked_ns = self._deployments.answering(agent.agent_id), self._clock.now_ns()
         call = self._ask(place, market, served, asked_ns)
         now = place.standing.model_copy(
-            update={"t": market.t, "over": market.over, "call_id": call_id}
+            update={"t": market.t, "over": market.over, "call_ids": standing.named(call_id)}
         )
         played = PlayedTick(
             tick=agent.tick,
@@ -206,7 +206,7 @@ class AgentRuntime:
             _refuse_another(answer.version, served.model)
         except AgentLost as error:
             failure = error.as_dict()
-            log.warning("agent %s lost tick %d: %s", agent_id, place.agent.tick, error)
+            log.warning("agent %s lost tick %d: %r", agent_id, place.agent.tick, str(error))
         kept = None if failure else answer
         outcome = market.play(None if kept is None else kept.targets)
         return TickCall(

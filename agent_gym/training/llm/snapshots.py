@@ -46,6 +46,8 @@ SEEDS_APART = 1_000
 class Recited:
     """Implements Model from a table of what a policy says; for prompts it has read before."""
 
+    draws = True
+
     def __init__(self, policy: LanguagePolicy, version: str, table: dict[str, FloatArray]) -> None:
         self.name, self.prompt, self.answers = policy.name, policy.prompt, policy.answers
         self.version = version

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from agent_gym.apps.api.routes.common import AgentName, Loop, Plain, there
+from agent_gym.apps.api.routes.common import WRITTEN_DOWN, AgentName, Loop, Plain, there
 from agent_gym.core.registry import Config
 from agent_gym.pipeline.runtime import verify_served
 from agent_gym.rollouts.database import ServiceAgent
@@ -61,19 +61,19 @@ def verify(loop: Loop, since_ns: Annotated[int, Query(ge=0, le=LARGEST_INTEGER)]
     return verify_served(loop.stages.store, loop.stages.deployments, since_ns).as_dict()
 
 
-@router.post("/admin/agents", status_code=201)
+@router.post("/admin/agents", status_code=201, dependencies=WRITTEN_DOWN)
 def add(loop: Loop, wish: AgentWish) -> Plain:
     """Let an agent live; one that is there already stays as it is."""
     return _told(loop.agents.add(wish.agent_id, name=wish.name, points=wish.points))
 
 
-@router.post("/admin/agents/{agent_id}/points")
+@router.post("/admin/agents/{agent_id}/points", dependencies=WRITTEN_DOWN)
 def give(loop: Loop, agent_id: AgentName, wish: PointsWish) -> Plain:
     """Give an agent points; a paused one stays paused."""
     return _told(there(lambda: loop.stages.store.agents.add_points(agent_id, wish.points)))
 
 
-@router.post("/admin/agents/{agent_id}/status")
+@router.post("/admin/agents/{agent_id}/status", dependencies=WRITTEN_DOWN)
 def set_status(loop: Loop, agent_id: AgentName, wish: StatusWish) -> Plain:
     """Pause an agent, or let it go on."""
     store = loop.stages.store.agents

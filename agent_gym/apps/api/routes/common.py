@@ -11,6 +11,7 @@ from agent_gym.apps.api.problems import NotThere
 from agent_gym.apps.api.service import Service
 from agent_gym.core.errors import ConfigError
 
+ADMIN_REQUEST = "admin-request"
 T = TypeVar("T")
 Plain: TypeAlias = dict[str, Any]
 AgentName: TypeAlias = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
@@ -24,6 +25,16 @@ def _service(request: Request) -> Service:
 
 
 Loop: TypeAlias = Annotated[Service, Depends(_service)]
+
+
+def _written_down(loop: Loop, request: Request) -> None:
+    """Write down who asks for a change, before it is made."""
+    token = request.state.token
+    asked = {"name": token.name, "method": request.method, "path": request.url.path}
+    loop.stages.store.events.append(ADMIN_REQUEST, token.id, asked)
+
+
+WRITTEN_DOWN = (Depends(_written_down),)
 
 
 def there(find: Callable[[], T]) -> T:

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from agent_gym.apps.api.routes.common import JobName, Loop, Plain, there
+from agent_gym.apps.api.routes.common import WRITTEN_DOWN, JobName, Loop, Plain, there
 from agent_gym.core.registry import Config
 from agent_gym.pipeline.automation.job import JOB_ID
 
@@ -48,7 +48,7 @@ def training(loop: Loop) -> Plain:
     return loop.train().as_dict()
 
 
-@router.post("/admin/training/trigger")
+@router.post("/admin/training/trigger", dependencies=WRITTEN_DOWN)
 def trigger(loop: Loop, wish: TrainingWish | None = None) -> Plain:
     """Begin a training, if need be although it is not ready."""
     asked = wish or TrainingWish()

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import Field
 
-from agent_gym.apps.api.routes.common import Loop, ModelName, Plain, there
+from agent_gym.apps.api.routes.common import WRITTEN_DOWN, Loop, ModelName, Plain, there
 from agent_gym.core.registry import Config
 from agent_gym.pipeline.registry.refusals import RefusedDeployment
 from agent_gym.rollouts.database.records import Words
@@ -63,7 +63,7 @@ def model_of(loop: Loop, model: ModelName) -> Plain:
     }
 
 
-@router.post("/admin/models/deploy")
+@router.post("/admin/models/deploy", dependencies=WRITTEN_DOWN)
 def deploy(loop: Loop, wish: DeployWish) -> Plain:
     """Take a model that the gate has let through one stage further."""
     deployments = loop.stages.deployments
@@ -83,7 +83,7 @@ def deploy(loop: Loop, wish: DeployWish) -> Plain:
     return deployments.state().as_dict()
 
 
-@router.post("/admin/models/rollback")
+@router.post("/admin/models/rollback", dependencies=WRITTEN_DOWN)
 def rollback(loop: Loop, wish: RollbackWish) -> Plain:
     """Take back what is under way, or the last champion."""
     deployments, target = loop.stages.deployments, wish.target
