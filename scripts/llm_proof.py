@@ -201,6 +201,7 @@ def run_job(name: str) -> None:
         run = NoteRun.begin(spec.case, spec.seed, base)
         own.look(-1, shown(run.zero_shot))
         result = run.train(LOOKS, own.folder / "state", lambda u, found: own.look(u, shown(found)))
+        run.learner.policy.save(own.folder / "policy")
     else:
         play = SnapshotRun(spec.snapshot_case, spec.seed, own.folder / "files")
         result = play.train(
@@ -294,12 +295,12 @@ def curve(done: dict[str, Any], anchors: dict[str, float]) -> bytes:
             panel.plot(at, values.mean(axis=0), color=colour, lw=2.2, label=label)
         for name, level in anchors.items():
             panel.axhline(level, color=FAINT, lw=0.9, ls=(0, (4, 3)))
-            panel.annotate(f"{name} {level:.2f}", (UPDATES, level), ha="right", va="bottom", size=9)
+            panel.annotate(f"{name} {level:.2f}", (0, level), ha="left", va="bottom", size=9)
         panel.set_xlabel("updates")
         panel.set_ylim(-0.32, 0.4)
         panel.set_title(title, loc="left", fontsize=12)
     panels[0].set_ylabel("reward a note, likeliest answer")
-    panels[0].legend(frameon=False, fontsize=10, loc="center right", bbox_to_anchor=(1.0, 0.37))
+    panels[0].legend(frameon=False, fontsize=10, loc="upper left", bbox_to_anchor=(0.0, 0.78))
     return svg_of(figure)
 
 

@@ -49,7 +49,7 @@ def moody(loop, monkeypatch):
 
 
 def test_a_bad_agent_costs_only_its_own_tick(moody):
-    with moody.runtime(imports=(MOODS,), timeout_s=8.0, memory_mb=2048, processes=4) as runtime:
+    with moody.runtime(imports=(MOODS,), timeout_s=12.0, memory_mb=2048, processes=4) as runtime:
         for name in WORDS:
             runtime.add(f"{name}-1", points=3)
         for k in range(3):

@@ -18,8 +18,15 @@ from agent_gym.training.llm.snapshots import SnapshotCase, SnapshotRun
 from agent_gym.training.llm.tiny import make_tiny, vocabulary
 from tests.agents.llm_samples import SMALL, tiny_folder
 
-SFT = SFTConfig(epochs=40, adam=AdamConfig(learning_rate=1e-3))
-CASE = NoteCase(training=learning(50, 0.2), adapter=Whole(), sft=SFT, demonstrations=48, groups=24)
+SFT = SFTConfig(epochs=30, adam=AdamConfig(learning_rate=1e-3))
+CASE = NoteCase(
+    training=learning(50, 0.3).model_copy(update={"epochs": 2}),
+    adapter=Whole(),
+    sft=SFT,
+    pool=96,
+    groups=24,
+    demonstrations=96,
+)
 SHORT = NoteCase(
     training=learning(4, 0.2).model_copy(update={"checkpoint_every": 1}),
     adapter=Lora(layers=1),
@@ -66,25 +73,26 @@ def test_rewards_are_what_the_market_says() -> None:
     assert np.array_equal(mixed.actions, batch.actions)
 
 
-def test_a_tiny_model_learns_beyond_its_teacher_and_not_from_shuffled_rewards(
-    tmp_path: Path,
-) -> None:
-    taught, learned, control = [], [], []
+def test_a_tiny_model_learns_beyond_its_teacher(tmp_path: Path) -> None:
+    taught, learned = [], []
     for seed in range(3):
         run = begin(CASE, seed, tmp_path / f"tiny-{seed}")
         assert run.imitation is not None
         taught.append(run.imitation["seen"].greedy)
         run.train(())
         learned.append(run.scores[50]["seen"].greedy)
-    mixed = CASE.model_copy(update={"rewards": "shuffled"})
-    for seed in range(2):
-        run = begin(mixed, seed, tmp_path / f"mixed-{seed}")
-        run.train(())
-        control.append(run.scores[50]["seen"].expected)
     assert np.mean(taught) < 0.28  # following all news is the most that it was shown
     assert np.mean(learned) > 0.30
     assert np.mean(learned) > np.mean(taught) + 0.03
-    assert np.mean(control) < 0.10
+
+
+def test_a_tiny_model_learns_nothing_from_shuffled_rewards(tmp_path: Path) -> None:
+    mixed, found = CASE.model_copy(update={"rewards": "shuffled"}), []
+    for seed in range(3, 5):
+        run = begin(mixed, seed, tmp_path / f"tiny-{seed}")
+        run.train(())
+        found.append(run.scores[50]["seen"].expected)
+    assert np.mean(found) < 0.10
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:

@@ -70,7 +70,10 @@ def _duel(report: LoopReport) -> str:
 
 
 def _curve(report: LoopReport) -> str:
-    caption = "While it explores it draws its actions; with its best actions it earns more."
+    caption = (
+        "Drawn actions on the training snapshots; the duel above has the best actions on sealed "
+        "ones."
+    )
     label = "Mean return of the recorded trajectories of each round"
     return plot("rounds", label, lambda width: rounds_curve(report.rounds, width=width), caption)
 
