@@ -50,8 +50,11 @@ def serving(play: Play) -> Iterator[tuple[str, list[dict[str, Any]], list[str | 
             self.send_header("content-type", "application/json")
             self.send_header("retry-after-ms", "1")
             self.send_header("content-length", str(len(reply)))
-            self.end_headers()
-            self.wfile.write(reply)
+            try:
+                self.end_headers()
+                self.wfile.write(reply)
+            except OSError:  # the other side had enough
+                self.close_connection = True
 
         def log_message(self, *_: object) -> None:
             pass

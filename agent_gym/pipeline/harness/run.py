@@ -67,7 +67,7 @@ def run_harness(
         played = _play(loop, champion, sets["train"], run_id)
         after = stages.readiness()
         job = _train(loop, run_id) if options.train else None
-        answered, verified = _answers(loop)
+        answered, doubts = _answers(loop)
         counts = stages.store.counts()
         outcome = HarnessOutcome(
             run_id=run_id,
@@ -80,8 +80,8 @@ def run_harness(
             readiness_after=_told(after),
             job=job,
             answered=answered,
-            rollout_verified=verified.ok,
-            rollout_words=verified.words,
+            rollout_verified=not doubts,
+            rollout_words=doubts or "every agent was answered by the model that serves",
             report=str(folder.reports / run_id / "report.html"),
         )
         write_report(outcome, stages, options, argv)
@@ -153,8 +153,12 @@ def _train(loop: _Loop, run_id: str) -> JobOutcome:
         return runtime.run(job)
 
 
-def _answers(loop: _Loop) -> tuple[dict[str, str | None], Any]:
-    """Let every agent make one tick in its own market, and see which model really answered."""
+def _answers(loop: _Loop) -> tuple[dict[str, str | None], str]:
+    """Let every agent make one tick in its own market, and see which model really answered.
+
+    Returns:
+        The model behind each agent, and what is wrong with that, in words.
+    """
     stages = loop.stages
     loop.listener.stage("agents answer")
     with AgentRuntime(
@@ -162,10 +166,17 @@ def _answers(loop: _Loop) -> tuple[dict[str, str | None], Any]:
     ) as runtime:
         for name in loop.agents:
             runtime.add(name, points=POINTS)
-        told = runtime.tick()
-    asked = set(loop.agents)
-    answered = {row.agent_id: row.model for row in told.rows if row.agent_id in asked}
-    return answered, verify_served(stages.store, stages.deployments)
+        rows = {row.agent_id: row for row in runtime.tick().rows}
+    answered = {name: rows[name].model if name in rows else None for name in loop.agents}
+    doubts = [
+        f"{name} was answered by {model or 'nobody'}: {(rows[name].error or {}).get('what', '')}"
+        if name in rows
+        else f"{name} is paused: it has no points left"
+        for name, model in answered.items()
+        if model != stages.deployments.served(name)
+    ]
+    checked = verify_served(stages.store, stages.deployments)
+    return answered, "; ".join(doubts if checked.ok else [*doubts, checked.words])
 
 
 def _told(found: Readiness) -> dict[str, Any]:
