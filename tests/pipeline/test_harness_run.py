@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_gym.core.errors import DataError, StoreError
+from agent_gym.core.errors import AgentGymError, DataError, StoreError
+from agent_gym.pipeline.automation import stages as stages_module
 from agent_gym.pipeline.automation.job import TrainingJob
 from agent_gym.pipeline.automation.listening import Silence
 from agent_gym.pipeline.automation.recording import refuse_if_nothing
@@ -17,7 +18,7 @@ from agent_gym.pipeline.harness.options import LEARNING, HarnessOptions
 from agent_gym.pipeline.harness.run import run_harness
 from agent_gym.pipeline.harness.snapshots import make_snapshots
 from agent_gym.pipeline.harness.workspace import LoopFolder
-from agent_gym.rollouts.database import TrajectoryFilter
+from agent_gym.rollouts.database import DatabaseDown, TrajectoryFilter
 
 SMALL = HarnessOptions(agents=2, snapshots=10, repeats=5, rounds=2, sealed=35, force=True)
 PLAYED, PRACTISED = 10 * 2 * 5, 10 * 5
@@ -108,6 +109,34 @@ def test_a_poisoned_first_run_is_not_promoted_either(tmp_path):
     assert poisoned.job.ending == "not promoted"
     assert "superiority" in poisoned.job.reason
     assert set(poisoned.answered.values()) == {poisoned.champion_before}
+
+
+def test_a_job_that_failed_is_taken_up_by_the_next_run(first, tmp_path, monkeypatch, caplog):
+    folder, _ = first
+    copied = LoopFolder(Path(shutil.copytree(folder.path, tmp_path / "loop")))
+
+    def fails(*args):
+        raise DatabaseDown("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stages_module, "learn", fails)
+        with pytest.raises(AgentGymError, match="the database is away"):
+            run_harness(SMALL, copied, Silence())
+    options = SMALL.model_copy(update={"train": False})
+    told = []
+    run_harness(options, copied, Told(told))
+    assert [name for name in told if name.startswith("go on with train-run-")]
+    with copied.opened(AutomationConfig()) as stages:
+        assert {batch.status for batch in stages.store.batches.newest(limit=10)} == {"completed"}
+
+
+class Told(Silence):
+    def __init__(self, names):
+        self.names = names
+
+    def stage(self, name, total=None):
+        self.names.append(name)
+        return super().stage(name, total)
 
 
 def test_what_is_not_ready_is_skipped_with_the_reason(tmp_path):

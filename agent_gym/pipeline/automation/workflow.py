@@ -223,18 +223,23 @@ class Runtime:
 
     def under_way(self) -> tuple[str, ...]:
         """Return the jobs that have not ended, oldest first."""
-        found = DBOS.list_workflows(
-            status=["PENDING", "ENQUEUED"],
-            app_version=WORDS_VERSION,
-            load_input=False,
-            load_output=False,
-        )
-        return tuple(row.workflow_id for row in found)
+        return _jobs(["PENDING", "ENQUEUED"])
+
+    def failed(self) -> tuple[str, ...]:
+        """Return the jobs that failed, oldest first; each can be asked for again."""
+        return _jobs(list(FAILED))
 
     def status(self, job_id: str) -> str | None:
         """Return how far a job is, in the words of the workflow engine; None if nobody knows it."""
         found = DBOS.list_workflows(workflow_ids=[job_id])
         return found[0].status if found else None
+
+
+def _jobs(status: list[str]) -> tuple[str, ...]:
+    found = DBOS.list_workflows(
+        status=status, app_version=WORDS_VERSION, load_input=False, load_output=False
+    )
+    return tuple(row.workflow_id for row in found)
 
 
 @contextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent_gym.core.errors import AgentGymError
 from agent_gym.core.manifest import fingerprint
 from agent_gym.core.seeds import Seeds
 from agent_gym.pipeline.automation.job import JobOutcome, TrainingJob
@@ -25,6 +27,7 @@ from agent_gym.pipeline.registry import RolloutPolicy
 from agent_gym.pipeline.runtime import AgentRuntime, verify_served
 
 POINTS = 1_000
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ def run_harness(
     rollout = RolloutPolicy(cooldown_s=0.0)
     with folder.opened(_config(options), rollout=rollout, url=url, listener=listener) as stages:
         loop = _Loop(options, folder, stages, listener)
+        _take_up(loop)
         champion = _champion(loop, sets["train"])
         before, run_id = stages.readiness(), _next_run(stages)
         played = _play(loop, champion, sets["train"], run_id)
@@ -123,6 +127,19 @@ def _champion(loop: _Loop, snapshots: tuple[Path, ...]) -> str:
             policy.save(source)
         stages.deployments.install(stages.registry.add(source).model_hash)
     return stages.champion()
+
+
+def _take_up(loop: _Loop) -> None:
+    """Go on with jobs that were cut off or failed; one that fails again is left, and told."""
+    if not loop.folder.workflows.is_file():
+        return
+    with running(loop.stages, loop.folder.workflows) as runtime:
+        for job_id in (*runtime.under_way(), *runtime.failed()):
+            loop.listener.stage(f"go on with {job_id}")
+            try:
+                runtime.run(TrainingJob(job_id=job_id))
+            except AgentGymError as error:
+                log.warning("job %s failed again: %s", job_id, error)
 
 
 def _next_run(stages: Stages) -> str:
