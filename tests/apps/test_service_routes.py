@@ -16,10 +16,10 @@ from agent_gym.apps.api.service import opened
 from agent_gym.apps.api.tokens import FILE, TokenFile
 from agent_gym.apps.api.tracking import journal, tracker_state
 from agent_gym.core.errors import AgentGymError, StoreError
+from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.job import JobOutcome
 from agent_gym.pipeline.automation.pipeline import TrainingStatus
 from agent_gym.pipeline.automation.readiness import ReadinessPolicy
-from agent_gym.pipeline.automation.stages import AutomationConfig
 from agent_gym.pipeline.runtime import RuntimeConfig
 from agent_gym.rollouts.database import SORTS, DatabaseDown
 from agent_gym.training.rl.folder_lock import at_work

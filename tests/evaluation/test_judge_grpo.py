@@ -80,10 +80,12 @@ def test_the_pipeline_learns_from_scores_when_it_is_told_to(filled, tmp_path):
     judge_groups(store, RelativeJudge(constant(), JudgeConfig(passes=2)), groups)
     batch = store.read_batch("b")
     job = TrainingJob(job_id="by-judge")
-    told = learn(job, JobFolder(tmp_path / "judge"), POLICY, batch, JUDGED)
+    told = learn(job, JobFolder(tmp_path / "judge"), NeuralLearner(POLICY), batch, JUDGED)
     assert not told["changed"]  # a constant judge: the returns were not looked at
     by_return = JUDGED.model_copy(update={"reward": "return"})
-    assert learn(job, JobFolder(tmp_path / "return"), POLICY, batch, by_return)["changed"]
+    assert learn(job, JobFolder(tmp_path / "return"), NeuralLearner(POLICY), batch, by_return)[
+        "changed"
+    ]
 
 
 def test_what_was_never_judged_is_not_learned_from(tmp_path):
@@ -92,7 +94,9 @@ def test_what_was_never_judged_is_not_learned_from(tmp_path):
         store.batches.claim(BatchRequest(batch_id="b"))
         batch = store.read_batch("b")
     with pytest.raises(DataError, match="never judged"):
-        learn(TrainingJob(job_id="j"), JobFolder(tmp_path / "j"), POLICY, batch, JUDGED)
+        learn(
+            TrainingJob(job_id="j"), JobFolder(tmp_path / "j"), NeuralLearner(POLICY), batch, JUDGED
+        )
     with pytest.raises(ConfigError, match="has none"):
         GRPOTrainingService(JUDGED).train_on(NeuralLearner(POLICY), recorded(batch))
 

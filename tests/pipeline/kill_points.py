@@ -25,10 +25,10 @@ from agent_gym.evaluation.promotion import Figures, Pair
 from agent_gym.markets.snapshot.config import SCENARIOS, SnapshotConfig
 from agent_gym.markets.snapshot.generator import BenchmarkDataGenerator
 from agent_gym.pipeline.automation import recording, stages
+from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.examining import Duel
 from agent_gym.pipeline.automation.job import TrainingJob
 from agent_gym.pipeline.automation.readiness import ReadinessPolicy
-from agent_gym.pipeline.automation.stages import AutomationConfig
 from agent_gym.pipeline.automation.workflow import running
 from agent_gym.pipeline.harness.first_champion import untrained
 from agent_gym.pipeline.harness.options import LEARNING
@@ -117,7 +117,7 @@ def work_on(place, kill_before):
     for name in ("replace", "rename"):
         plain = getattr(os, name)
         setattr(os, name, lambda *args, _plain=plain, **kw: (effect(), _plain(*args, **kw))[1])
-    with opened(place) as work, running(work, LoopFolder(place).workflows) as runtime:
+    with opened(place) as work, running(work, LoopFolder(place).workflows(work.store)) as runtime:
         outcome = runtime.run(JOB)
     return {"effects": seen, "outcome": outcome.model_dump(mode="json")}
 

@@ -17,6 +17,7 @@ MOODY = "test/moody"
 
 class MoodyConfig(Config):
     model: Path
+    deterministic: bool = False
 
 
 class Moody:

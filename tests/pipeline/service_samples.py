@@ -11,7 +11,7 @@ from agent_gym.envs.benchmark.world import TRADER, BenchmarkWorld
 from agent_gym.evaluation.promotion import judge_promotion
 from agent_gym.markets.snapshot.config import SnapshotConfig
 from agent_gym.markets.snapshot.generator import BenchmarkDataGenerator
-from agent_gym.pipeline.automation.stages import AutomationConfig
+from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.runtime import AgentRuntime, RuntimeConfig
 from tests.pipeline.moody_samples import MOODY
@@ -85,7 +85,8 @@ class Loop:
         return model
 
     def runtime(self, **given) -> AgentRuntime:
-        config = RuntimeConfig(**({"start_timeout_s": 200.0, "timeout_s": 100.0} | given))
+        usual = {"start_timeout_s": 200.0, "timeout_s": 100.0, "explore": 1.0}
+        config = RuntimeConfig(**(usual | given))
         return AgentRuntime(self.store, self.deployments, self.folder.snapshots("train"), config)
 
     def close(self) -> None:

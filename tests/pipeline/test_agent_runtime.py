@@ -73,6 +73,18 @@ def test_a_market_that_has_ended_is_a_trajectory_to_learn_from(loop):
     assert [call[4] for call in ann] != [call[4] for call in ben]
 
 
+def test_without_exploring_agents_do_their_best_and_that_is_not_learned_from(loop):
+    loop.install()
+    with loop.runtime(explore=0.0) as runtime:
+        runtime.add("ann", points=TICKS)
+        for _ in range(TICKS):
+            runtime.tick()
+    calls = [each.call for each in stored_calls(loop.store, agent_id="ann")]
+    assert not any("log_prob" in call.signals for call in calls)
+    (row,) = loop.store.page().rows
+    assert (row.purpose, row.trainable) == ("evaluation", False)
+
+
 def test_a_life_is_the_same_whoever_goes_on_with_it(loop, tmp_path_factory):
     loop.install()
     with loop.runtime() as runtime:

@@ -264,7 +264,7 @@ def test_the_same_life_on_postgresql(tmp_path):
 DRIVER = """
 import sys
 from pathlib import Path
-from agent_gym.pipeline.automation.stages import AutomationConfig
+from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.runtime import AgentRuntime, RuntimeConfig
 

@@ -6,7 +6,7 @@ from automation_samples import opened, record
 from agent_gym.core.errors import AgentGymError
 from agent_gym.pipeline.automation.judging import judge_batch
 from agent_gym.pipeline.automation.learning import recorded
-from agent_gym.rollouts.database import BatchRequest
+from agent_gym.rollouts.database import BatchRequest, JudgmentRecord
 
 
 @pytest.fixture
@@ -27,6 +27,26 @@ def test_every_member_gets_a_score_once(store):
     assert judge_batch(store, "b1") == 0
     scored = recorded(batch, judged=True)
     assert scored.returns.tolist() == [row.judge_score for row in rows]
+
+
+def test_scores_of_another_judge_are_kept(store):
+    store.batches.claim(BatchRequest(batch_id="b1"))
+    ids = store.batches.ids("b1")
+    store.judgments.add(
+        [
+            JudgmentRecord(
+                trajectory_id=name,
+                judge_model="other",
+                judge_version="1",
+                overall_score=0.25,
+                group_id="g",
+            )
+            for name in ids
+        ]
+    )
+    assert judge_batch(store, "b1") == 0
+    rows = [one.row for group in store.read_batch("b1").groups for one in group.trajectories]
+    assert {row.judge_score for row in rows} == {0.25}
 
 
 def test_the_best_of_a_group_has_the_best_score(store):

@@ -14,6 +14,7 @@ from agent_gym.pipeline.automation.job import JobFolder, TrainingJob
 from agent_gym.pipeline.automation.learning import learn, recorded, shuffled
 from agent_gym.rollouts.database import BatchRequest
 from agent_gym.training.grpo.config import GRPOConfig
+from agent_gym.training.grpo.neural import NeuralLearner
 
 CONFIG = GRPOConfig(updates=30, epochs=1, credit="reward_to_go", max_staleness=30)
 HELD_OUT = MARKET.snapshots(Seeds(9).child("held out"), 200)
@@ -30,7 +31,7 @@ def batch(tmp_path_factory):
 def trained(tmp_path, batch, **changes):
     job = TrainingJob(job_id="j1", **changes)
     folder = JobFolder(tmp_path / "j1")
-    told = learn(job, folder, POLICY, batch, CONFIG)
+    told = learn(job, folder, NeuralLearner(POLICY), batch, CONFIG)
     return told, NeuralPolicy.load(folder.policy), folder
 
 
@@ -77,7 +78,7 @@ def test_the_control_learns_nothing_of_use(tmp_path, batch):
     for k in range(4):
         job = TrainingJob(job_id=f"control-{k}", shuffle_rewards=True)
         folder = JobFolder(tmp_path / job.job_id)
-        learn(job, folder, POLICY, batch, CONFIG)
+        learn(job, folder, NeuralLearner(POLICY), batch, CONFIG)
         gains.append(gain(NeuralPolicy.load(folder.policy)))
     told, policy, _ = trained(tmp_path, batch)
     assert told["changed"]

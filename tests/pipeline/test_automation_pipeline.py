@@ -70,7 +70,7 @@ def ended_of(pipeline, told, stages):
 
 def test_not_ready_is_skipped_and_the_reason_is_in_the_log(loop, held, caplog):
     held.ready = NOT_READY
-    with running(held, loop.folder.workflows) as runtime, caplog.at_level(logging.INFO):
+    with running(held, loop.folder.workflows(held.store)) as runtime, caplog.at_level(logging.INFO):
         pipeline = AutomationPipeline(held, runtime)
         assert pipeline.check_training_readiness() == NOT_READY
         told = pipeline.trigger_training()
@@ -85,13 +85,13 @@ def test_not_ready_is_skipped_and_the_reason_is_in_the_log(loop, held, caplog):
 
 
 def test_without_a_champion_even_force_says_why_not(loop):
-    with running(loop.stages, loop.folder.workflows) as runtime:
+    with running(loop.stages, loop.folder.workflows(loop.stages.store)) as runtime:
         told = AutomationPipeline(loop.stages, runtime).trigger_training(force=True)
     assert (told.status, told.reason) == ("skipped", NO_CHAMPION)
 
 
 def test_many_triggers_at_once_are_one_job(loop, held):
-    with running(held, loop.folder.workflows) as runtime, ThreadPoolExecutor(8) as pool:
+    with running(held, loop.folder.workflows(held.store)) as runtime, ThreadPoolExecutor(8) as pool:
         pipeline = AutomationPipeline(held, runtime)
         barrier = Barrier(8)
 
@@ -111,7 +111,7 @@ def test_many_triggers_at_once_are_one_job(loop, held):
 
 
 def test_the_same_id_again_is_the_same_job_also_after_its_end(loop, held):
-    with running(held, loop.folder.workflows) as runtime:
+    with running(held, loop.folder.workflows(held.store)) as runtime:
         pipeline = AutomationPipeline(held, runtime)
         first = pipeline.trigger_training(job_id="night-1")
         status = ended_of(pipeline, first, held)
@@ -128,7 +128,7 @@ def test_the_same_id_again_is_the_same_job_also_after_its_end(loop, held):
 def test_a_job_that_fails_says_so(loop, held):
     held.fail = True
     told = []
-    with running(held, loop.folder.workflows) as runtime:
+    with running(held, loop.folder.workflows(held.store)) as runtime:
         pipeline = AutomationPipeline(held, runtime, told.append)
         first = pipeline.trigger_training(job_id="night-1")
         held.go.set()
@@ -150,7 +150,7 @@ def test_who_waits_is_told_of_the_end_once(loop, held):
         told.append(status)
         heard.set()
 
-    with running(held, loop.folder.workflows) as runtime:
+    with running(held, loop.folder.workflows(held.store)) as runtime:
         pipeline = AutomationPipeline(held, runtime, hear)
         first = pipeline.trigger_training()
         pipeline.trigger_training()
@@ -160,7 +160,7 @@ def test_who_waits_is_told_of_the_end_once(loop, held):
 
 
 def test_a_job_that_takes_too_long_is_called_stuck(loop, held):
-    with running(held, loop.folder.workflows) as runtime:
+    with running(held, loop.folder.workflows(held.store)) as runtime:
         pipeline = AutomationPipeline(held, runtime)
         told = pipeline.trigger_training()
         created = runtime.known(told.job_id).created_ms * 1_000_000
@@ -174,7 +174,7 @@ def test_a_job_that_takes_too_long_is_called_stuck(loop, held):
 
 @pytest.mark.parametrize("name", ["../x", "", "A", "a" * 65])
 def test_a_job_cannot_have_any_name(loop, held, name):
-    with running(held, loop.folder.workflows) as runtime:
+    with running(held, loop.folder.workflows(held.store)) as runtime:
         with pytest.raises(ConfigError, match="job_id"):
             AutomationPipeline(held, runtime).trigger_training(job_id=name)
         assert runtime.under_way() == ()
@@ -182,7 +182,7 @@ def test_a_job_cannot_have_any_name(loop, held, name):
 
 def test_an_unknown_job_is_unknown(loop, held):
     with (
-        running(held, loop.folder.workflows) as runtime,
+        running(held, loop.folder.workflows(held.store)) as runtime,
         pytest.raises(ConfigError, match="no such"),
     ):
         AutomationPipeline(held, runtime).monitor_training("nobody")
@@ -191,7 +191,7 @@ def test_an_unknown_job_is_unknown(loop, held):
 def test_export_and_the_newest_model(loop, held, tmp_path):
     record(loop.store, groups=2, size=3)
     loop.store.batches.claim(BatchRequest(batch_id="b1"))
-    with running(held, loop.folder.workflows) as runtime:
+    with running(held, loop.folder.workflows(held.store)) as runtime:
         pipeline = AutomationPipeline(held, runtime)
         export = pipeline.export_grouped_for_grpo("b1", tmp_path / "out")
         assert (export.groups, export.trajectories) == (2, 6)

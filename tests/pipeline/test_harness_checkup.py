@@ -57,6 +57,15 @@ def test_a_changed_snapshot_is_named(place):
     assert report.next_steps[0] == one.next_step
 
 
+def test_a_sealed_snapshot_among_the_training_ones_is_named(place):
+    path = sorted((place / "snapshots" / "sealed").glob("*.snapshot.xz"))[0]
+    for one in (path, path.with_name(path.name.replace("snapshot", "truth"))):
+        shutil.copy(one, place / "snapshots" / "train" / one.name)
+    one = found(place)["snapshots: sets apart"]
+    assert one.state == "bad"
+    assert "train and sealed" in one.words
+
+
 def test_a_lost_truth_is_named(place):
     for path in (place / "snapshots" / "train").iterdir():
         if "truth" in path.name:
@@ -80,6 +89,11 @@ def test_a_tampered_model_is_named(place):
     path.write_bytes(bytes(content))
     states = {one.name: one.state for one in check_up(LoopFolder(place)).findings}
     assert states["artifacts and history"] == states["champion"] == "bad"
+
+
+def test_a_setting_out_of_range_is_named(place, monkeypatch):
+    monkeypatch.setenv("TRAINING_MIN_TRAJECTORIES", "0")
+    assert found(place)["environment"].state == "bad"
 
 
 def test_an_unreadable_setting_is_named(place, monkeypatch):

@@ -8,11 +8,11 @@ import pytest
 
 from agent_gym.core.errors import AgentGymError, DataError, StoreError
 from agent_gym.pipeline.automation import stages as stages_module
+from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.job import TrainingJob
 from agent_gym.pipeline.automation.listening import Silence
 from agent_gym.pipeline.automation.recording import refuse_if_nothing
 from agent_gym.pipeline.automation.snapshot_set import SnapshotSet
-from agent_gym.pipeline.automation.stages import AutomationConfig
 from agent_gym.pipeline.automation.workflow import running
 from agent_gym.pipeline.harness.options import LEARNING, HarnessOptions
 from agent_gym.pipeline.harness.run import run_harness
@@ -84,7 +84,7 @@ def test_the_same_job_again_is_the_same_job(first):
     config = AutomationConfig(grpo=LEARNING, rounds=SMALL.rounds)
     with folder.opened(config) as stages:
         history = stages.deployments.history()
-        with running(stages, folder.workflows) as runtime:
+        with running(stages, folder.workflows(stages.store)) as runtime:
             again = runtime.run(TrainingJob(job_id=outcome.job.job_id, force=True))
             assert runtime.status(outcome.job.job_id) == "SUCCESS"
             assert runtime.status("no-such-job") is None
@@ -122,7 +122,7 @@ def test_a_job_that_failed_is_taken_up_by_the_next_run(first, tmp_path, monkeypa
         patch.setattr(stages_module, "learn", fails)
         with pytest.raises(AgentGymError, match="the database is away"):
             run_harness(SMALL, copied, Silence())
-    options = SMALL.model_copy(update={"train": False})
+    options = SMALL.model_copy(update={"rounds": 1})
     told = []
     run_harness(options, copied, Told(told))
     assert [name for name in told if name.startswith("go on with train-run-")]

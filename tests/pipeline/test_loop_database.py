@@ -60,7 +60,7 @@ def quiet(_short, tmp_path_factory):
     """What a job on SQLite leaves if nothing goes wrong."""
     place = tmp_path_factory.mktemp("quiet")
     prepare(place)
-    with opened(place) as work, running(work, LoopFolder(place).workflows) as runtime:
+    with opened(place) as work, running(work, LoopFolder(place).workflows(work.store)) as runtime:
         return runtime.run(JOB), left(place)
 
 
@@ -90,7 +90,10 @@ def ids_of(store):
 
 def test_a_job_comes_to_the_same_on_postgresql(url, tmp_path, quiet):
     prepare(tmp_path, url)
-    with opened(tmp_path, url) as work, running(work, LoopFolder(tmp_path).workflows) as runtime:
+    with (
+        opened(tmp_path, url) as work,
+        running(work, LoopFolder(tmp_path).workflows(work.store)) as runtime,
+    ):
         outcome = runtime.run(JOB)
     assert outcome.ending == "promoted"
     assert outcome == quiet[0]
@@ -102,7 +105,10 @@ def test_a_database_that_goes_away_in_every_stage(server, url, tmp_path, quiet, 
     prepare(tmp_path, url)
     for owner, name, number in OUTAGES:
         call(monkeypatch, owner, name, number, server.stop)
-    with opened(tmp_path, url) as work, running(work, LoopFolder(tmp_path).workflows) as runtime:
+    with (
+        opened(tmp_path, url) as work,
+        running(work, LoopFolder(tmp_path).workflows(work.store)) as runtime,
+    ):
         for _ in OUTAGES:
             with pytest.raises(AgentGymError, match=r"the database .*goes on with the step"):
                 runtime.run(JOB)
@@ -163,7 +169,10 @@ def broken(place, monkeypatch, error):
 def test_a_short_outage_costs_no_batch(tmp_path, quiet, monkeypatch):
     """The database is back before the failed step can say so: the batch is still the job's."""
     broken(tmp_path, monkeypatch, DatabaseDown("the database cannot be used now"))
-    with opened(tmp_path) as work, running(work, LoopFolder(tmp_path).workflows) as runtime:
+    with (
+        opened(tmp_path) as work,
+        running(work, LoopFolder(tmp_path).workflows(work.store)) as runtime,
+    ):
         pipeline = AutomationPipeline(work, runtime)
         assert pipeline.trigger_training(job_id=JOB.job_id).started
         with pytest.raises(AgentGymError, match="cannot be used now"):
@@ -179,7 +188,10 @@ def test_a_short_outage_costs_no_batch(tmp_path, quiet, monkeypatch):
 
 def test_what_cannot_be_learned_from_goes_back(tmp_path, monkeypatch):
     broken(tmp_path, monkeypatch, DataError("nothing to learn"))
-    with opened(tmp_path) as work, running(work, LoopFolder(tmp_path).workflows) as runtime:
+    with (
+        opened(tmp_path) as work,
+        running(work, LoopFolder(tmp_path).workflows(work.store)) as runtime,
+    ):
         before = work.store.counts().unused
         with pytest.raises(AgentGymError, match="nothing to learn"):
             runtime.run(JOB)

@@ -19,6 +19,7 @@ from agent_gym.rollouts.database import (
     TrajectoryStore,
 )
 from agent_gym.training.grpo.config import GRPOConfig
+from agent_gym.training.grpo.neural import NeuralLearner
 from agent_gym.training.grpo.signal_market import SignalSnapshots
 from tests.pipeline.automation_samples import MARKET, POLICY, record
 from tests.pipeline.registry_samples import Site, evidence_of, gains_of
@@ -65,7 +66,9 @@ def test_09_exactly_what_was_learned_from_is_marked_as_used(store, tmp_path):
     held = set(store.batches.ids("b"))
     record(store, groups=5, size=4)  # the last two groups are new: they come too late
     folder = JobFolder(tmp_path / "job")
-    told = learn(TrainingJob(job_id="j"), folder, POLICY, store.read_batch("b"), CONFIG)
+    told = learn(
+        TrainingJob(job_id="j"), folder, NeuralLearner(POLICY), store.read_batch("b"), CONFIG
+    )
     store.batches.complete("b", told["trained_ids"])
     assert set(told["trained_ids"]) <= held
     assert len(held) == 12
@@ -174,7 +177,7 @@ def test_14_a_gain_counts_against_a_control_and_beyond_chance(site, store, tmp_p
         store.batches.claim(BatchRequest(batch_id=batch_id, chosen=chosen))
         folder = JobFolder(tmp_path / job_id)
         job = TrainingJob(job_id=job_id, **control)
-        learn(job, folder, start, store.read_batch(batch_id), CONFIG)
+        learn(job, folder, NeuralLearner(start), store.read_batch(batch_id), CONFIG)
         return NeuralPolicy.load(folder.policy)
 
     sealed = MARKET.snapshots(Seeds(9).child("sealed"), 40)

@@ -260,6 +260,16 @@ def test_stages_ask_for_evidence(site):
     assert service.advance("full").stage == "full"
 
 
+def test_a_set_that_shares_a_snapshot_is_as_worn_as_the_other(site):
+    sealed = site.registry.sealed
+    first = sealed.spend("set", "a", members=["s1", "s2"])
+    grown = sealed.spend("grown", "b", members=["s1", "s2", "s3"])
+    assert (first.number, grown.number) == (1, 2)
+    assert grown.alpha < first.alpha
+    assert sealed.spend("apart", "b", members=["s4"]).number == 1
+    assert sealed.spend("newest", "c", members=["s3"]).number == 2
+
+
 def test_every_look_is_counted_and_spends_its_share(site):
     site.add("old")
     sealed = site.registry.sealed

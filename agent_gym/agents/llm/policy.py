@@ -40,7 +40,7 @@ from agent_gym.core.registry import Config
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
 
-KIND = "llm/local"
+KIND = "llm"
 WEIGHTS, CARD = "policy.safetensors", "policy.json"
 BIAS = "bias"
 BASE_MODEL = "base_model"
@@ -134,6 +134,10 @@ class LanguagePolicy:
         """
         with torch.no_grad():
             self._bias = self._reader.logits(prompts).mean(0).cpu()
+
+    def lean(self, word: str, nats: float) -> None:
+        """Make an answer likelier, whatever the prompt; this is part of the policy."""
+        self._bias[self.answers.words.index(word)] -= nats * self.config.temperature
 
     def begin(self) -> None:
         """Forget nothing: every question stands for itself."""

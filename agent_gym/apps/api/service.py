@@ -150,7 +150,7 @@ def opened(settings: ServiceSettings) -> Iterator[Service]:
         folder.opened(
             settings.automation, rollout=settings.rollout, url=settings.database
         ) as stages,
-        running(stages, folder.workflows) as runtime,
+        running(stages, folder.workflows(stages.store)) as runtime,
         AgentRuntime(
             stages.store, stages.deployments, folder.snapshots("train"), settings.runtime
         ) as agents,

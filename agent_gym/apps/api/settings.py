@@ -11,8 +11,8 @@ from pydantic import Field
 
 from agent_gym.core.files import home
 from agent_gym.core.registry import Config
+from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.readiness import ReadinessPolicy
-from agent_gym.pipeline.automation.stages import AutomationConfig
 from agent_gym.pipeline.harness.options import LEARNING, HarnessOptions
 from agent_gym.pipeline.registry import RolloutPolicy
 from agent_gym.pipeline.runtime import RuntimeConfig

@@ -25,7 +25,7 @@ app = typer.Typer(
     subcommand_metavar="",
     context_settings={"allow_interspersed_args": True},
 )
-HASH = 12
+HASH, FAILED = 12, 1
 
 
 class _Bars:
@@ -68,7 +68,8 @@ def harness(
     """Let agents play, train on what was recorded, judge on sealed snapshots, and serve the best.
 
     A model that is not shown to be better is not promoted; the reason is told. Run it again to go
-    on from the champion that serves now.
+    on from the champion that serves now. Ends with code 1 if agents are answered by another model
+    than the one that serves.
     """
     place = LoopFolder.default() if folder is None else LoopFolder(folder)
     columns = (
@@ -81,6 +82,8 @@ def harness(
         outcome = run_harness(options, place, _Bars(bars), argv=sys.argv, url=url)
     payload = outcome.model_dump(mode="json") | {"promoted": outcome.promoted}
     emit(payload, as_json=as_json, view=_view(outcome))
+    if not outcome.rollout_verified:
+        raise typer.Exit(FAILED)
 
 
 def _view(outcome: HarnessOutcome) -> RenderableType:

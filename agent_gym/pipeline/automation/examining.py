@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from agent_gym.agents.neural.policy import NeuralPolicy
 from agent_gym.core.errors import DataError
-from agent_gym.core.registry import Ref
-from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.benchmark.runner import BenchmarkRunner, RunnerConfig
 from agent_gym.evaluation.promotion import Figures, Pair
+from agent_gym.pipeline.automation.kinds import kind_of
 from agent_gym.rollouts.executor import Progress
 
 CHAMPION, CHALLENGER = "champion", "challenger"
@@ -78,33 +74,18 @@ def replay_equal(model: Path, snapshot: Path) -> bool:
     return first == second
 
 
-def distances(
-    champion: NeuralPolicy, challenger: NeuralPolicy, blocks: FloatArray
-) -> tuple[float, float]:
-    """Return the mean entropy of the challenger, and its mean distance from the champion, in nats.
-
-    Args:
-        champion: Who serves.
-        challenger: Who wants to.
-        blocks: What was seen of single markets, ``[..., width]``.
-    """
-    own, other = challenger.log_probs(blocks), champion.log_probs(blocks)
-    chances = np.exp(own)
-    entropy = -(chances * own).sum(axis=-1).mean()
-    return float(entropy), float((chances * (own - other)).sum(axis=-1).mean())
-
-
 def _played(
     models: dict[str, Path],
     snapshots: Sequence[Path],
     workers: int,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    agents = {
-        name: Ref(use="neural/market", params={"model": str(path), "deterministic": True})
-        for name, path in models.items()
-    }
-    runner = BenchmarkRunner(RunnerConfig(workers=workers, optimum=False))
+    kinds = {name: kind_of(path) for name, path in models.items()}
+    agents = {name: kinds[name].best(path) for name, path in models.items()}
+    world = {"text": True} if any(kind.text for kind in kinds.values()) else {}
+    patience_s = max(kind.episode_timeout_s for kind in kinds.values())
+    config = RunnerConfig(workers=workers, optimum=False, world=world, timeout_s=patience_s)
+    runner = BenchmarkRunner(config)
     rows = list(runner.run(snapshots, agents, progress=progress).rows)
     lost = [row for row in rows if row["status"] in ("crashed", "cancelled", "interrupted")]
     if lost:

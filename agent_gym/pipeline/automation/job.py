@@ -13,8 +13,11 @@ from pydantic import Field
 from agent_gym.core.errors import DataError
 from agent_gym.core.files import write_json
 from agent_gym.core.registry import Config
+from agent_gym.pipeline.automation.config import AutomationConfig
 
-Ending: TypeAlias = Literal["skipped", "unchanged", "not promoted", "promoted", "rolled back"]
+Ending: TypeAlias = Literal[
+    "skipped", "unchanged", "not promoted", "control passed", "promoted", "rolled back"
+]
 JOB_ID = r"^[a-z0-9][a-z0-9-]{0,63}$"
 
 
@@ -25,6 +28,9 @@ class TrainingJob(Config):
     force: bool = Field(default=False, description="train although it is not ready")
     shuffle_rewards: bool = Field(
         default=False, description="a control: rewards of other trajectories; it must not pass"
+    )
+    config: AutomationConfig | None = Field(
+        default=None, description="settings it began with, which hold to its end"
     )
 
     def batch(self, number: int) -> str:

@@ -17,6 +17,8 @@ def judge_batch(store: TrajectoryStore, batch_id: str) -> int:
         How many trajectories were scored now.
     """
     groups, _ = groups_of(store, batch_id=batch_id)
+    judged = _scored(store, batch_id)
+    groups = [group for group in groups if not judged.issuperset(group.ids)]
     judge = RelativeJudge(TruthBackend(truth_of(store, groups)))
     found = judge_groups(store, judge, groups)
     failed = [one for one in found.judgments if not one.judged]
@@ -27,3 +29,8 @@ def judge_batch(store: TrajectoryStore, batch_id: str) -> int:
             found=failed[0].reason,
         )
     return found.trajectories
+
+
+def _scored(store: TrajectoryStore, batch_id: str) -> set[str]:
+    members = [one.row for group in store.read_batch(batch_id).groups for one in group.trajectories]
+    return {row.trajectory_id for row in members if row.judge_score is not None}

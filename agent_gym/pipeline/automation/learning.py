@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from agent_gym.agents.artifact import About
-from agent_gym.agents.neural.policy import NeuralPolicy
 from agent_gym.core.errors import DataError
 from agent_gym.core.seeds import Seeds
 from agent_gym.pipeline.automation.job import JobFolder, TrainingJob
+from agent_gym.pipeline.automation.kinds import Learner
 from agent_gym.rollouts.database import TrajectoryBatch
 from agent_gym.training.grpo.batch import RolloutBatch
 from agent_gym.training.grpo.config import GRPOConfig
-from agent_gym.training.grpo.neural import NeuralLearner
 from agent_gym.training.grpo.result import TrainingResult
 from agent_gym.training.grpo.service import GRPOTrainingService
 from agent_gym.training.grpo.stored import batch_of
@@ -26,24 +25,24 @@ FEATURES = "feature_names"
 def learn(
     job: TrainingJob,
     folder: JobFolder,
-    champion: NeuralPolicy,
+    learner: Learner,
     batch: TrajectoryBatch,
     config: GRPOConfig,
 ) -> dict[str, Any]:
-    """Train a copy of the champion on exactly this batch, and keep it in the folder of the job.
+    """Train a policy on exactly this batch, and keep it in the folder of the job.
 
     Interrupted, it goes on from its last checkpoint to the same bits.
     """
+    parent = learner.version
     rollouts = recorded(batch, judged=config.reward == "judge")
     if job.shuffle_rewards:
         rollouts = shuffled(rollouts, Seeds(config.seed).child("shuffled", job.job_id))
-    learner = NeuralLearner(champion)
     result = GRPOTrainingService(config).train(
         learner, lambda update, policy: rollouts, folder=folder.checkpoints
     )
     if not folder.policy.exists():
         about = About(
-            parents=(champion.version,),
+            parents=(parent,),
             data_hash=result.data_hash,
             config=config.model_dump(mode="json") | {"shuffle_rewards": job.shuffle_rewards},
         )

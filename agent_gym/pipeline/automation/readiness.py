@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agent_gym.core.clock import HOUR_NS
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.registry import Config
+from agent_gym.core.registry import Config, configure
 
 MIN_TRAJECTORIES = "TRAINING_MIN_TRAJECTORIES"
 MIN_GROUP_SIZE = "TRAINING_MIN_GROUP_SIZE"
@@ -37,9 +37,8 @@ class ReadinessPolicy(Config):
         """
         said = os.environ if environment is None else environment
         fields = {"min_trajectories": MIN_TRAJECTORIES, "min_group_size": MIN_GROUP_SIZE}
-        return cls(
-            **{field: _whole(name, said[name]) for field, name in fields.items() if name in said}
-        )
+        given = {field: _whole(name, said[name]) for field, name in fields.items() if name in said}
+        return configure(cls, given, where=f"{MIN_TRAJECTORIES}, {MIN_GROUP_SIZE}")
 
 
 @dataclass(frozen=True, slots=True)

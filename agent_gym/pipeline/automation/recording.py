@@ -10,18 +10,24 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import override
 
-from agent_gym.agents.neural.agent import NeuralAgent
-from agent_gym.agents.neural.policy import NeuralPolicy
 from agent_gym.agents.team import Independent
 from agent_gym.core.errors import StoreError
 from agent_gym.core.seeds import Seeds
 from agent_gym.envs.benchmark.config import BenchmarkWorldConfig
 from agent_gym.envs.benchmark.world import TRADER, BenchmarkWorld
+from agent_gym.pipeline.automation.kinds import kind_of
 from agent_gym.pipeline.automation.learning import FEATURES
-from agent_gym.rollouts.database import TrajectoryContext, TrajectoryRecorder, TrajectoryStore
+from agent_gym.rollouts.database import (
+    LlmCallRecord,
+    TrajectoryContext,
+    TrajectoryRecorder,
+    TrajectoryStore,
+)
 from agent_gym.rollouts.executor import LocalExecutor, Progress
 from agent_gym.rollouts.jobs import Job
 from agent_gym.rollouts.play import run_episode
+
+GROUP_TIMEOUT_S = 600.0
 
 
 class RecordedPlay(Job):
@@ -39,8 +45,9 @@ class RecordedPlay(Job):
     @override
     def run(self) -> dict[str, Any]:
         """Play and record; an episode that fails is a recorded row."""
-        policy = NeuralPolicy.load(self.model)
-        world = BenchmarkWorld(BenchmarkWorldConfig(snapshot=self.snapshot))
+        kind = kind_of(self.model)
+        agent: Any = kind.player(self.model)
+        world = BenchmarkWorld(BenchmarkWorldConfig(snapshot=self.snapshot, text=kind.text))
         seeds = Seeds(self.seed).child("recorded play", self.run_id, world.snapshot.id)
         names = list(world.start(TRADER, seeds).feature_names)
         returns, failed, steps = [], 0, 0
@@ -53,16 +60,19 @@ class RecordedPlay(Job):
                     recorder.begin(
                         TrajectoryContext(
                             agent=name,
-                            agent_version=policy.version,
+                            agent_version=agent.version,
                             snapshot_id=world.snapshot.id,
                             seed=k,
                             run_id=self.run_id,
                             details={FEATURES: names, "scenario": world.snapshot.config.scenario},
                         )
                     )
-                    team = Independent({TRADER: NeuralAgent(policy)})
+                    team = Independent({TRADER: agent})
                     episode = f"{self.run_id}-{world.snapshot.id[:12]}-{name}-{k}"
                     result = run_episode(world, team, episode, seeds.child(name, k), [recorder])
+                    recorder.add_calls(
+                        LlmCallRecord(**call.as_record()) for call in getattr(agent, "calls", ())
+                    )
                     steps += result.steps
                     failed += result.status != "ok"
                     returns.append(result.total_reward.get(TRADER, 0.0))
@@ -112,7 +122,9 @@ class Recording:
             )
             for path in snapshots
         ]
-        rows = list(LocalExecutor(self.workers, timeout_s=600.0).run(jobs, progress).rows)
+        episodes = len(self.agents) * self.repeats
+        patience_s = max(GROUP_TIMEOUT_S, kind_of(model).episode_timeout_s * episodes)
+        rows = list(LocalExecutor(self.workers, timeout_s=patience_s).run(jobs, progress).rows)
         self.store.deliver()
         return rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,26 @@ class SnapshotSet:
         return cls(found)
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of the snapshots, which are the names of their files."""
+        return tuple(path.name.removesuffix(SUFFIX) for path in self.snapshots)
+
+    @property
     def id(self) -> str:
         """Return the hash of the names, which are the hashes of what is inside."""
         return fingerprint([path.name for path in self.snapshots])
+
+
+def refuse_shared(sets: Iterable[tuple[str, SnapshotSet]]) -> None:
+    """Raise if a snapshot is in two sets: what was learned from proves nothing."""
+    seen: dict[str, str] = {}
+    for name, each in sets:
+        for snapshot_id in each.ids:
+            if snapshot_id in seen:
+                raise DataError(
+                    "a snapshot is in two sets",
+                    where=snapshot_id,
+                    found=f"{seen[snapshot_id]} and {name}",
+                    remedy="Remove it from one of the folders, the sealed one best",
+                )
+            seen[snapshot_id] = name

@@ -11,58 +11,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+import numpy as np
 
-from agent_gym.agents.artifact import read_artifact
-from agent_gym.agents.neural.layout import FeatureLayout
-from agent_gym.agents.neural.policy import KIND, NeuralPolicy
+from agent_gym.agents.artifact import read_artifact, read_manifest
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.errors import AgentGymError, StoreError
 from agent_gym.core.manifest import fingerprint
-from agent_gym.core.registry import Config
 from agent_gym.evaluation.promotion import (
     Evidence,
     Integrity,
     Look,
-    PromotionPolicy,
     Verdict,
     judge_promotion,
 )
 from agent_gym.markets.snapshot.public_file import load_snapshot
-from agent_gym.pipeline.automation.examining import Duel, distances, duel, replay_equal
+from agent_gym.pipeline.automation.config import AutomationConfig
+from agent_gym.pipeline.automation.examining import CHALLENGER, Duel, duel, replay_equal
 from agent_gym.pipeline.automation.job import JobFolder, TrainingJob
 from agent_gym.pipeline.automation.judging import judge_batch
+from agent_gym.pipeline.automation.kinds import Learner, kind_of
 from agent_gym.pipeline.automation.learning import learn, recorded
 from agent_gym.pipeline.automation.listening import Listener, Silence
-from agent_gym.pipeline.automation.readiness import Readiness, ReadinessPolicy, readiness
+from agent_gym.pipeline.automation.readiness import Readiness, readiness
 from agent_gym.pipeline.automation.recording import Recording, refuse_if_nothing
 from agent_gym.pipeline.automation.snapshot_set import SnapshotSet
 from agent_gym.pipeline.automation.stock import UNUSED, stock_of
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry
 from agent_gym.pipeline.registry.rollout import Stage
 from agent_gym.rollouts.database import BatchRequest, DatabaseDown, TrajectoryStore
-from agent_gym.training.grpo.config import GRPOConfig
+from agent_gym.training.grpo.distance import distances
 
-SEEN_ROWS = 4_000
+SEEN_TRAJECTORIES = 40
 PRACTICE = "practice"
-
-
-class AutomationConfig(Config):
-    """When training begins, how it learns, and what a model must show."""
-
-    readiness: ReadinessPolicy = Field(default_factory=ReadinessPolicy)
-    grpo: GRPOConfig = Field(default_factory=GRPOConfig)
-    promotion: PromotionPolicy = Field(default_factory=PromotionPolicy)
-    rounds: int = Field(
-        default=1,
-        ge=1,
-        le=50,
-        description="rounds of training; from the second on, the policy so far plays anew first",
-    )
-    practice_repeats: int = Field(
-        default=25, ge=2, description="episodes on each training snapshot in later rounds"
-    )
-    workers: int = Field(default=2, ge=1, description="processes that play")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +75,15 @@ class Stages:
 
     def readiness(self) -> Readiness:
         """Return whether training may begin."""
-        policy = self.config.readiness
-        return readiness(stock_of(self.store, policy), policy, self.clock.now_ns())
+        policy, champion = self.config.readiness, self.deployments.state().champion
+        return readiness(stock_of(self.store, policy, champion), policy, self.clock.now_ns())
 
     def claim(self, job: TrainingJob) -> dict[str, Any]:
         """Take the trajectories of the champion that no batch holds; none is a reason to stop."""
 
         def make() -> dict[str, Any]:
             champion = self.champion()
-            return {"champion": champion, "claimed": self._take(job.batch(0), champion)}
+            return {"champion": champion, "claimed": self._take(job, 0, champion)}
 
         return self._files(job, 0).once("claim", make)
 
@@ -118,8 +98,8 @@ class Stages:
             recording = Recording(
                 self.store,
                 (PRACTICE,),
-                self.config.practice_repeats,
-                seed=self.config.grpo.seed,
+                self._settings(job).practice_repeats,
+                seed=self._settings(job).grpo.seed,
                 workers=self.config.workers,
             )
             folder, paths = (
@@ -129,10 +109,15 @@ class Stages:
             played = recording.play(folder, paths, job.batch(number))
             refuse_if_nothing(played)
             kept = [row["mean_return"] for row in played if row["status"] == "ok"]
-            return {
-                "mean_return": sum(kept) / len(kept),
-                "claimed": self._take(job.batch(number), model),
-            }
+            claimed = self._take(job, number, model)
+            if not claimed:
+                raise StoreError(
+                    "no group of what was played is large enough to learn from",
+                    where=job.batch(number),
+                    expected=f"{self._settings(job).readiness.min_group_size} of a snapshot",
+                    remedy="Raise practice_repeats",
+                )
+            return {"mean_return": sum(kept) / len(kept), "claimed": claimed}
 
         return self._files(job, number).once("practise", make)
 
@@ -148,10 +133,10 @@ class Stages:
             before = self._before(job, number)
             self.listener.stage(f"round {number + 1}: learn")
             try:
-                if self.config.grpo.reward == "judge":
+                if self._settings(job).grpo.reward == "judge":
                     judge_batch(self.store, batch_id)
                 batch = self.store.read_batch(batch_id)
-                return learn(job, files, self._policy(before), batch, self.config.grpo)
+                return learn(job, files, self._learner(before), batch, self._settings(job).grpo)
             except DatabaseDown:
                 raise
             except AgentGymError as error:
@@ -172,7 +157,7 @@ class Stages:
 
     def challenger(self, job: TrainingJob) -> str:
         """Return the model that the last round left."""
-        return str(self.train(job, self.config.rounds - 1)["model_after"])
+        return str(self.train(job, self._settings(job).rounds - 1)["model_after"])
 
     def examine(self, job: TrainingJob) -> dict[str, Any]:
         """Count a look at the sealed set, then let champion and challenger play it."""
@@ -181,7 +166,10 @@ class Stages:
             champion, challenger = self.claim(job)["champion"], self.challenger(job)
             sealed = SnapshotSet.of(self.sealed)
             look = self.registry.sealed.spend(
-                sealed.id, challenger, alpha=self.config.promotion.alpha
+                sealed.id,
+                challenger,
+                alpha=self._settings(job).promotion.alpha,
+                members=sealed.ids,
             )
             found = self._duel(champion, challenger, self.sealed, "judge on sealed snapshots")
             entropy, distance = self._distances(job, champion, challenger)
@@ -215,7 +203,7 @@ class Stages:
             found = self.examine(job)
             evidence = Evidence.model_validate(found["evidence"])
             look = Look.model_validate(found["look"])
-            return judge_promotion(evidence, look, self.config.promotion).as_dict()
+            return judge_promotion(evidence, look, self._settings(job).promotion).as_dict()
 
         verdict = Verdict.from_dict(self._files(job).once("decide", make))
         self.registry.sealed.record(Look.model_validate(self.examine(job)["look"]), verdict)
@@ -226,10 +214,16 @@ class Stages:
         champion, challenger = self.claim(job)["champion"], self.challenger(job)
 
         def make() -> dict[str, Any]:
+            found = self._duel(champion, challenger, self.rehearsal, "rehearse")
+            if found.failed:  # nothing is deployed yet, so asking again begins here
+                raise StoreError(
+                    "episodes of the rehearsal failed",
+                    where=job.job_id,
+                    found="; ".join(found.failed[:3]),
+                )
             return {
                 "pairs": [
-                    [pair.snapshot_id, pair.champion, pair.challenger]
-                    for pair in self._duel(champion, challenger, self.rehearsal, "rehearse").pairs
+                    [pair.snapshot_id, pair.champion, pair.challenger] for pair in found.pairs
                 ]
             }
 
@@ -271,17 +265,20 @@ class Stages:
         folder = self.folder / job.job_id
         return JobFolder(folder if number is None else folder / f"round-{number}")
 
-    def _take(self, batch_id: str, model: str) -> int:
+    def _settings(self, job: TrainingJob) -> AutomationConfig:
+        return job.config or self.config
+
+    def _take(self, job: TrainingJob, number: int, model: str) -> int:
         """Take what a model recorded and no batch holds; return how much that is."""
         batch = self.store.batches.claim(
             BatchRequest(
-                batch_id=batch_id,
+                batch_id=job.batch(number),
                 chosen=UNUSED.model_copy(update={"agent_version": model}),
-                min_group_size=self.config.readiness.min_group_size,
+                min_group_size=self._settings(job).readiness.min_group_size,
                 base_model=model,
             )
         )
-        return 0 if batch is None else len(self.store.batches.ids(batch_id))
+        return 0 if batch is None else len(self.store.batches.ids(job.batch(number)))
 
     def _before(self, job: TrainingJob, number: int) -> str:
         """Return the model that a round begins with."""
@@ -289,8 +286,9 @@ class Stages:
             return str(self.claim(job)["champion"])
         return str(self.train(job, number - 1)["model_after"])
 
-    def _policy(self, model: str) -> NeuralPolicy:
-        return NeuralPolicy.load(self.registry.load(model).folder)
+    def _learner(self, model: str) -> Learner:
+        folder = self.registry.load(model).folder
+        return kind_of(folder).learner(folder)
 
     def _duel(self, champion: str, challenger: str, folder: Path, stage: str) -> Duel:
         snapshots = SnapshotSet.of(folder).snapshots
@@ -305,31 +303,36 @@ class Stages:
     def _distances(self, job: TrainingJob, champion: str, challenger: str) -> tuple[float, float]:
         """Compare both on what the champion saw when it recorded the first batch."""
         rows = recorded(self.store.read_batch(job.batch(0)))
-        own, other = self._policy(challenger), self._policy(champion)
-        columns = FeatureLayout.of(rows.feature_names).columns(other.inputs)
-        return distances(other, own, rows.observations[rows.mask][:SEEN_ROWS][:, columns])
+        some = rows.select(np.arange(min(len(rows), SEEN_TRAJECTORIES)))
+        return distances(self._learner(champion), self._learner(challenger), some)
 
     def _integrity(
         self, job: TrainingJob, challenger: str, found: Duel, sealed: SnapshotSet
     ) -> Integrity:
         artifact = self.registry.load(challenger)
-        manifest, _ = read_artifact(artifact.folder, KIND)
+        kind = kind_of(artifact.folder)
+        manifest, _ = read_artifact(artifact.folder, kind.name)
         return Integrity(
             artifact_hash_ok=manifest.model_hash == challenger,
-            policy_loads=NeuralPolicy.load(artifact.folder).version == challenger
-            and not found.failed,
+            policy_loads=kind.learner(artifact.folder).version == challenger
+            and not any(one.startswith(CHALLENGER) for one in found.failed),
             replay_equal=replay_equal(artifact.folder, sealed.snapshots[0]),
-            snapshots_hash_ok=all(load_snapshot(path) is not None for path in sealed.snapshots),
-            data_manifest_ok=all(self._data_ok(job, k) for k in range(self.config.rounds)),
+            snapshots_hash_ok=self._never_trained_on(sealed),
+            data_manifest_ok=all(self._data_ok(job, k) for k in range(self._settings(job).rounds)),
             notes="; ".join(found.failed[:3]),
         )
+
+    def _never_trained_on(self, sealed: SnapshotSet) -> bool:
+        """Say whether no training snapshot is among the sealed ones; a damaged one raises."""
+        kept = {load_snapshot(path).id for path in sealed.snapshots}
+        return not kept & set(SnapshotSet.of(self.training).ids)
 
     def _data_ok(self, job: TrainingJob, number: int) -> bool:
         """Say whether the model of a round names exactly the batch it learned from."""
         told = self.train(job, number)
         if not told["changed"]:
             return True
-        manifest, _ = read_artifact(self.registry.load(told["model_after"]).folder, KIND)
+        manifest = read_manifest(self.registry.load(told["model_after"]).folder)
         held = set(self.store.batches.ids(job.batch(number)))
         ids = told["trained_ids"]
         return manifest.data_hash == fingerprint(ids) and held == set(ids)

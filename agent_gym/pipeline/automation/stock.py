@@ -47,26 +47,35 @@ CHECKS: Mapping[str, Callable[[StoredTrajectory], bool]] = {
 }
 
 
-def data_quality(store: TrajectoryStore, sample: int) -> float | None:
+def data_quality(
+    store: TrajectoryStore, sample: int, chosen: TrajectoryFilter = UNUSED
+) -> float | None:
     """Return the share of checks that the newest unused trajectories pass; None if there are none.
 
     A trajectory without steps, or whose steps cannot be read, passes none.
     """
-    rows = store.page(UNUSED, limit=sample).rows
+    rows = store.page(chosen, limit=sample).rows
     if not rows:
         return None
     passed = sum(_passed(store, row.trajectory_id) for row in rows if row.n_steps > 0)
     return passed / (len(rows) * len(CHECKS))
 
 
-def stock_of(store: TrajectoryStore, policy: ReadinessPolicy) -> Stock:
-    """Return what readiness asks of the store."""
-    counts = store.counts(UNUSED, min_group_size=policy.min_group_size)
+def stock_of(store: TrajectoryStore, policy: ReadinessPolicy, champion: str | None = None) -> Stock:
+    """Return what readiness asks of the store.
+
+    Args:
+        store: Where trajectories are.
+        policy: What is asked.
+        champion: Who serves; a job learns from what it recorded alone, so nothing else counts.
+    """
+    chosen = UNUSED if champion is None else UNUSED.model_copy(update={"agent_version": champion})
+    counts = store.counts(chosen, min_group_size=policy.min_group_size)
     last = store.batches.newest(status="completed", limit=1)
     return Stock(
         unused=counts.unused,
         full_groups=counts.full_groups,
-        quality=data_quality(store, policy.quality_sample),
+        quality=data_quality(store, policy.quality_sample, chosen),
         last_training_ns=last[0].completed_ns if last else None,
     )
 

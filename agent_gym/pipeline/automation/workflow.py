@@ -22,6 +22,7 @@ from dbos import (
 )
 
 from agent_gym.core.errors import AgentGymError, StoreError
+from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.job import JobOutcome, TrainingJob
 from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.training.rl.folder_lock import at_work
@@ -60,7 +61,8 @@ class ImprovementWorkflow(DBOSConfiguredInstance):
             reason = "no group of trajectories of the champion is large enough"
             return self._ended(job, "skipped", reason, ready)
         rounds = [self.train(asked, 0)]
-        for number in range(1, self._stages.config.rounds):
+        settings = job.config or self._stages.config
+        for number in range(1, settings.rounds):
             self.practise(asked, number)
             rounds.append(self.train(asked, number))
         told = _trained(claimed["champion"], rounds)
@@ -69,6 +71,8 @@ class ImprovementWorkflow(DBOSConfiguredInstance):
         verdict = self.decide(asked)
         if not verdict["promoted"]:
             return self._ended(job, "not promoted", verdict["sentence"], ready, told, verdict)
+        if job.shuffle_rewards:  # a control is judged, and never served
+            return self._ended(job, "control passed", verdict["sentence"], ready, told, verdict)
         served = self.roll_out(asked)
         if served["champion"] != told["model_after"]:
             reason = str((served["rollout"] or {}).get("reason") or "the rollout was taken back")
@@ -171,7 +175,10 @@ class JobState:
 
 
 class Runtime:
-    """Runs jobs one after another; only one lives in a process."""
+    """Runs jobs, each with the settings that it began with; only one lives in a process."""
+
+    def __init__(self, config: AutomationConfig) -> None:
+        self._config = config
 
     def run(self, job: TrainingJob) -> JobOutcome:
         """Do a job, or wait for it if it is under way, or return how it ended."""
@@ -189,8 +196,9 @@ class Runtime:
             done = [step["function_id"] for step in steps if step["error"] is None]
             DBOS.rewind_workflow(job.job_id, start_step=max(done, default=0) + 1)
             return
+        kept = job if job.config is not None else job.model_copy(update={"config": self._config})
         with SetWorkflowID(job.job_id):
-            DBOS.start_workflow(_WORKFLOW.improve, job.model_dump(mode="json"))
+            DBOS.start_workflow(_WORKFLOW.improve, kept.model_dump(mode="json"))
 
     def wait(self, job_id: str) -> JobOutcome:
         """Wait until a job has ended, and return how; one that failed is an error."""
@@ -269,7 +277,7 @@ def running(stages: Stages, database: Path) -> Iterator[Runtime]:
         try:
             DBOS(config=config)
             DBOS.launch()
-            yield Runtime()
+            yield Runtime(stages.config)
         finally:
             DBOS.destroy()
             _WORKFLOW.stages = None

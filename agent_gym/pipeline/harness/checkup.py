@@ -9,8 +9,10 @@ from agent_gym.core.errors import AgentGymError
 from agent_gym.core.registry import Config
 from agent_gym.markets.snapshot.public_file import SUFFIX, load_snapshot
 from agent_gym.markets.snapshot.sealed import truth_path
+from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.readiness import ReadinessPolicy
-from agent_gym.pipeline.automation.stages import AutomationConfig, Stages
+from agent_gym.pipeline.automation.snapshot_set import SnapshotSet, refuse_shared
+from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.harness.snapshots import SETS
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.runtime import verify_served
@@ -60,7 +62,7 @@ def check_up(folder: LoopFolder, url: str | None = None) -> Checkup:
         folder: Where the loop lies.
         url: Of the database; SQLite in the folder if it is not given.
     """
-    found = [_configuration(), *_snapshots(folder)]
+    found = [_configuration(), *_snapshots(folder), *_shared(folder)]
     try:
         with folder.opened(AutomationConfig(readiness=_policy()), url=url) as stages:
             found += _opened(stages)
@@ -132,6 +134,25 @@ def _snapshots(folder: LoopFolder) -> Iterator[Finding]:
             next_step=f"Remove what is damaged in {place}, then run `agent-gym harness`"
             if bad
             else "",
+        )
+
+
+def _shared(folder: LoopFolder) -> Iterator[Finding]:
+    present = {name: folder.snapshots(name) for name in SETS}
+    sets = {
+        name: SnapshotSet.of(place)
+        for name, place in present.items()
+        if any(place.glob(f"*{SUFFIX}"))
+    }
+    try:
+        refuse_shared(sets.items())
+    except AgentGymError as error:
+        yield Finding(
+            area="data",
+            name="snapshots: sets apart",
+            state="bad",
+            words=f"{error.what}: {error.where}, {error.found}",
+            next_step=error.remedy or "",
         )
 
 

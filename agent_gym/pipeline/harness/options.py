@@ -29,8 +29,12 @@ of a fifth would let its chance grow by a fifth in a round, so the ratio may go 
 """
 
 
+READING = LEARNING.model_copy(update={"adam": AdamConfig(learning_rate=0.001)})
+"""For language models, whose adapters learn at a smaller rate."""
+
+
 class HarnessOptions(Config):
-    """How large a run is."""
+    """How large a run is, and who plays."""
 
     agents: int = Field(default=5, ge=1, le=1_000, description="agents that play")
     snapshots: int = Field(
@@ -50,6 +54,11 @@ class HarnessOptions(Config):
     )
     seed: int = Field(default=0, ge=0, description="decides everything that is drawn")
     workers: int = Field(default=2, ge=1, le=256, description="processes that play")
+    llm: str | None = Field(
+        default=None,
+        description="language models play, on this base: smollm2-135m, a folder or a hub id; slow "
+        "without a GPU, and a loop of its own (--folder)",
+    )
     train: bool = Field(default=True, description="train, judge and roll out")
     force: bool = Field(default=False, description="train although it is not ready")
     shuffle_rewards: bool = Field(

@@ -5,26 +5,29 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from agent_gym.core.errors import AgentGymError
+from agent_gym.core.errors import AgentGymError, ConfigError, StoreError
 from agent_gym.core.manifest import fingerprint
 from agent_gym.core.seeds import Seeds
+from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.job import JobOutcome, TrainingJob
+from agent_gym.pipeline.automation.kinds import LANGUAGE, NEURAL, kind_of
 from agent_gym.pipeline.automation.listening import Listener
 from agent_gym.pipeline.automation.readiness import Readiness, ReadinessPolicy
 from agent_gym.pipeline.automation.recording import Recording, refuse_if_nothing
-from agent_gym.pipeline.automation.snapshot_set import SnapshotSet
-from agent_gym.pipeline.automation.stages import AutomationConfig, Stages
+from agent_gym.pipeline.automation.snapshot_set import SnapshotSet, refuse_shared
+from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.automation.workflow import running
 from agent_gym.pipeline.harness.first_champion import untrained
-from agent_gym.pipeline.harness.options import LEARNING, HarnessOptions, HarnessOutcome
+from agent_gym.pipeline.harness.options import LEARNING, READING, HarnessOptions, HarnessOutcome
 from agent_gym.pipeline.harness.report import write_report
 from agent_gym.pipeline.harness.snapshots import SetName, make_snapshots
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.registry import RolloutPolicy
-from agent_gym.pipeline.runtime import AgentRuntime, verify_served
+from agent_gym.pipeline.runtime import AgentRuntime, RuntimeConfig, verify_served
 
 POINTS = 1_000
 log = logging.getLogger(__name__)
@@ -61,17 +64,18 @@ def run_harness(
         argv: The command that makes it again.
         url: Of the database; SQLite in the folder if it is not given.
     """
-    sets = _snapshots(options, folder, listener)
     rollout = RolloutPolicy(cooldown_s=0.0)
     with folder.opened(_config(options), rollout=rollout, url=url, listener=listener) as stages:
         loop = _Loop(options, folder, stages, listener)
-        _take_up(loop)
+        if options.train:
+            _take_up(loop)
+        sets = _snapshots(options, folder, listener)
         champion = _champion(loop, sets["train"])
         before, run_id = stages.readiness(), _next_run(stages)
         played = _play(loop, champion, sets["train"], run_id)
         after = stages.readiness()
         job = _train(loop, run_id) if options.train else None
-        answered, doubts = _answers(loop)
+        answered, doubts = _answers(loop, job)
         counts = stages.store.counts()
         outcome = HarnessOutcome(
             run_id=run_id,
@@ -93,11 +97,13 @@ def run_harness(
 
 
 def _config(options: HarnessOptions) -> AutomationConfig:
+    learning = LEARNING if options.llm is None else READING
+    readiness = ReadinessPolicy.from_environment().model_copy(update={"spacing_hours": 0.0})
     return AutomationConfig(
-        readiness=ReadinessPolicy.from_environment().model_copy(update={"spacing_hours": 0.0}),
-        grpo=LEARNING.model_copy(update={"seed": options.seed}),
+        readiness=readiness,
+        grpo=learning.model_copy(update={"seed": options.seed}),
         rounds=options.rounds,
-        practice_repeats=max(2, options.agents * options.repeats // 2),
+        practice_repeats=max(readiness.min_group_size, options.agents * options.repeats // 2),
         workers=options.workers,
     )
 
@@ -114,26 +120,52 @@ def _snapshots(
     listener.stage("snapshots", sum(wanted.values()))
     for name, count in wanted.items():
         make_snapshots(folder.snapshots(name), name, count, options.seed, listener.tick)
-    return {name: SnapshotSet.of(folder.snapshots(name)).snapshots for name in wanted}
+    found = {name: SnapshotSet.of(folder.snapshots(name)) for name in wanted}
+    refuse_shared(found.items())
+    return {name: each.snapshots for name, each in found.items()}
 
 
 def _champion(loop: _Loop, snapshots: tuple[Path, ...]) -> str:
-    """Return who serves; if nobody does, an untrained policy is installed."""
+    """Return who serves; if nobody does, a policy that knows nothing is installed."""
     stages = loop.stages
     if stages.deployments.state().champion is None:
-        policy = untrained(snapshots, Seeds(loop.options.seed).child("first champion"))
+        policy = _first(loop.options, snapshots)
         source = loop.folder.path / "jobs" / f"first-{policy.version[:12]}"
         if not source.exists():
             policy.save(source)
         stages.deployments.install(stages.registry.add(source).model_hash)
-    return stages.champion()
+    champion = stages.champion()
+    _check_kind(loop.options, stages.registry.load(champion).folder)
+    return champion
+
+
+def _first(options: HarnessOptions, snapshots: tuple[Path, ...]) -> Any:
+    seeds = Seeds(options.seed).child("first champion")
+    if options.llm is None:
+        return untrained(snapshots, seeds)
+    # The libraries of language models take seconds to load, and are an extra.
+    languages = import_module("agent_gym.pipeline.harness.first_language_champion")
+    return languages.untaught(options.llm, snapshots, seeds)
+
+
+def _check_kind(options: HarnessOptions, champion: Path) -> None:
+    """Refuse to go on with a champion of another kind than was asked for."""
+    wanted, found = NEURAL if options.llm is None else LANGUAGE, kind_of(champion).name
+    if wanted != found:
+        raise ConfigError(
+            "a champion of another kind serves here",
+            where=str(champion),
+            found=found,
+            expected=wanted,
+            remedy="Give this loop a folder of its own with --folder",
+        )
 
 
 def _take_up(loop: _Loop) -> None:
     """Go on with jobs that were cut off or failed; one that fails again is left, and told."""
-    if not loop.folder.workflows.is_file():
+    if not loop.folder.workflows(loop.stages.store).is_file():
         return
-    with running(loop.stages, loop.folder.workflows) as runtime:
+    with running(loop.stages, loop.folder.workflows(loop.stages.store)) as runtime:
         for job_id in (*runtime.under_way(), *runtime.failed()):
             loop.listener.stage(f"go on with {job_id}")
             try:
@@ -166,11 +198,17 @@ def _train(loop: _Loop, run_id: str) -> JobOutcome:
     job = TrainingJob(
         job_id=f"train-{run_id}", force=options.force, shuffle_rewards=options.shuffle_rewards
     )
-    with running(loop.stages, loop.folder.workflows) as runtime:
+    with running(loop.stages, loop.folder.workflows(loop.stages.store)) as runtime:
+        if runtime.status(job.job_id) is not None:
+            raise StoreError(
+                "a job of this name was done before, in another state of the store",
+                where=job.job_id,
+                remedy="Begin in an empty folder; do not put trajectories or models back",
+            )
         return runtime.run(job)
 
 
-def _answers(loop: _Loop) -> tuple[dict[str, str | None], str]:
+def _answers(loop: _Loop, job: JobOutcome | None) -> tuple[dict[str, str | None], str]:
     """Let every agent make one tick in its own market, and see which model really answered.
 
     Returns:
@@ -179,7 +217,10 @@ def _answers(loop: _Loop) -> tuple[dict[str, str | None], str]:
     stages = loop.stages
     loop.listener.stage("agents answer")
     with AgentRuntime(
-        stages.store, stages.deployments, snapshots=loop.folder.snapshots("train")
+        stages.store,
+        stages.deployments,
+        snapshots=loop.folder.snapshots("train"),
+        config=RuntimeConfig(text=loop.options.llm is not None),
     ) as runtime:
         for name in loop.agents:
             runtime.add(name, points=POINTS)
@@ -192,6 +233,8 @@ def _answers(loop: _Loop) -> tuple[dict[str, str | None], str]:
         for name, model in answered.items()
         if model != stages.deployments.served(name)
     ]
+    if job is not None and job.ending == "promoted" and job.challenger != stages.champion():
+        doubts.append(f"{job.challenger} was promoted, and does not serve")
     checked = verify_served(stages.store, stages.deployments)
     return answered, "; ".join(doubts if checked.ok else [*doubts, checked.words])
 

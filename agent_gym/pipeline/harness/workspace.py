@@ -9,8 +9,10 @@ from pathlib import Path
 
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.files import home
+from agent_gym.core.manifest import fingerprint
+from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.listening import Listener, Silence
-from agent_gym.pipeline.automation.stages import AutomationConfig, Stages
+from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry, RolloutPolicy
 from agent_gym.rollouts.database import TrajectoryStore
 
@@ -30,10 +32,14 @@ class LoopFolder:
         """Return the folder of a set of snapshots."""
         return self.path / "snapshots" / name
 
-    @property
-    def workflows(self) -> Path:
-        """Return the database of the workflow engine."""
-        return self.path / "workflows.db"
+    def workflows(self, store: TrajectoryStore) -> Path:
+        """Return the database of the workflow engine; each store has one of its own.
+
+        It lies with the trajectories, so who begins anew without them begins anew with the jobs.
+        """
+        url, folder = store.database.url, self.path / "trajectories"
+        own = store.database.is_sqlite and Path(url.database or "").parent == folder.absolute()
+        return folder / ("workflows.db" if own else f"workflows-{fingerprint(str(url))[:12]}.db")
 
     @property
     def reports(self) -> Path:

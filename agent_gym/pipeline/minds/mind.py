@@ -30,11 +30,11 @@ MEGABYTE = 1 << 20
 LARGEST_FILE_MB, MOST_FILES = 64, 256
 
 
-def question(start: EpisodeStart, seen: Observation, kind: str, folder: str) -> dict[str, Any]:
+def question(start: EpisodeStart, seen: Observation, agent: Ref) -> dict[str, Any]:
     """Return what an agent is asked, as plain values."""
     return {
-        "kind": kind,
-        "model": folder,
+        "kind": agent.use,
+        "params": dict(agent.params),
         "role": start.role,
         "feature_names": list(start.feature_names),
         "low": start.actions.low,
@@ -51,11 +51,11 @@ class Mind:
     """The agents of one model after another; there is one for each process."""
 
     def __init__(self) -> None:
-        self._loaded: tuple[str, Any] | None = None
+        self._loaded: tuple[Ref, Any] | None = None
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Decide, and say which model did."""
-        agent = self._agent(asked["kind"], asked["model"])
+        agent = self._agent(Ref(use=asked["kind"], params=asked["params"]))
         root, path = asked["seed"]
         agent.reset(
             EpisodeStart(
@@ -82,9 +82,9 @@ class Mind:
             "version": str(agent.version),
         }
 
-    def _agent(self, kind: str, folder: str) -> Any:
-        if self._loaded is None or self._loaded[0] != folder:
-            self._loaded = (folder, make("agent", Ref(use=kind, params={"model": folder})))
+    def _agent(self, wanted: Ref) -> Any:
+        if self._loaded is None or self._loaded[0] != wanted:
+            self._loaded = (wanted, make("agent", wanted))
         return self._loaded[1]
 
 

@@ -6,6 +6,8 @@ candidate has one look at a set: asking again gives the same one, with the same 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
@@ -25,13 +27,21 @@ class SealedBudget:
     def __init__(self, ledger: Ledger, max_looks: int = MAX_LOOKS) -> None:
         self._ledger, self.max_looks = ledger, max_looks
 
-    def spend(self, sealed_set: str, candidate: str, alpha: float = 0.05) -> Look:
+    def spend(
+        self,
+        sealed_set: str,
+        candidate: str,
+        alpha: float = 0.05,
+        members: Collection[str] = (),
+    ) -> Look:
         """Count a look of a candidate at a set; only then may the set be opened.
 
         Args:
             sealed_set: What the set is known by.
             candidate: Model hash of the challenger.
             alpha: Error rate over all candidates of this set; it cannot change later.
+            members: Ids of its snapshots. A look at another set that shares one of them counts: a
+                set is as worn as its most worn member, however it is put together.
         """
         with self._ledger.change() as change:
             connection = change.connection
@@ -41,9 +51,8 @@ class SealedBudget:
             ).one_or_none()
             if row is not None:
                 return _look(row)
-            spent, agreed = connection.execute(
-                select(func.count(), func.min(LOOKS.c.base_alpha)).where(here)
-            ).one()
+            agreed = connection.scalar(select(func.min(LOOKS.c.base_alpha)).where(here))
+            spent = _spent(connection, sealed_set, members)
             if agreed is not None and agreed != alpha:
                 raise ConfigError(
                     "a sealed set has one error rate for all its candidates",
@@ -57,7 +66,8 @@ class SealedBudget:
                     where=sealed_set,
                     found=f"{spent} looks",
                     expected=f"at most {self.max_looks}",
-                    remedy="Generate a fresh sealed set",
+                    remedy="Make a fresh sealed set: remove its files, then run `agent-gym "
+                    "harness` with another --seed",
                 )
             values = {
                 "sealed_set": sealed_set,
@@ -66,6 +76,7 @@ class SealedBudget:
                 "base_alpha": alpha,
                 "alpha": alpha_of(spent + 1, alpha),
                 "verdict": None,
+                "members": sorted(members),
                 "at_ns": change.at_ns,
             }
             connection.execute(LOOKS.insert().values(values))
@@ -117,6 +128,16 @@ class SealedBudget:
         asked = select(LOOKS).where(LOOKS.c.sealed_set == sealed_set).order_by(LOOKS.c.number)
         with self._ledger.look() as (connection, _):
             return tuple(_look(row) for row in connection.execute(asked))
+
+
+def _spent(connection: Connection, sealed_set: str, members: Collection[str]) -> int:
+    """Return how often the most worn member of a set was looked at, in whatever set."""
+    looks: Counter[str] = Counter()
+    here = 0
+    for row in connection.execute(select(LOOKS.c.sealed_set, LOOKS.c.members)):
+        here += row.sealed_set == sealed_set
+        looks.update(row.members)
+    return max([here, *(looks[member] for member in members)])
 
 
 def verdicts_of(connection: Connection, candidate: str) -> tuple[Verdict, ...]:

@@ -69,6 +69,7 @@ LOOKS = Table(
     Column("base_alpha", Float, nullable=False),
     Column("alpha", Float, nullable=False),
     Column("verdict", JSON),
+    Column("members", JSON, nullable=False),
     Column("at_ns", BigInteger, nullable=False),
     UniqueConstraint("sealed_set", "candidate"),
 )

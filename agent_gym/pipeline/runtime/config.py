@@ -17,6 +17,13 @@ class RuntimeConfig(Config):
         default=8, ge=1, le=256, description="agents that decide at the same time"
     )
     memory_mb: int = Field(default=4096, ge=256, description="address space of an agent's process")
+    explore: float = Field(
+        default=0.5,
+        ge=0.0,
+        le=1.0,
+        description="share of the markets in which agents draw their actions, to be learned from; "
+        "in the others they take the best ones, as the gate has judged them",
+    )
     text: bool = Field(default=False, description="show the market in words too")
     seed: int = Field(default=0, ge=0, description="decides what agents draw")
     imports: tuple[str, ...] = Field(

@@ -17,13 +17,15 @@ from typing import Any, Self
 
 from agent_gym.core.clock import Clock
 from agent_gym.core.errors import StoreError
+from agent_gym.core.registry import Ref
 from agent_gym.core.seeds import Seeds
 from agent_gym.pipeline.minds.mind import question
 from agent_gym.pipeline.registry import ModelDeploymentService
 from agent_gym.pipeline.registry.deployment import Answering
+from agent_gym.pipeline.registry.rollout import in_canary
 from agent_gym.pipeline.runtime.calls import Standing, StoredCall, TickCall, stored_calls
 from agent_gym.pipeline.runtime.config import RuntimeConfig
-from agent_gym.pipeline.runtime.crew import Crew
+from agent_gym.pipeline.runtime.crew import Crew, LoadableModel
 from agent_gym.pipeline.runtime.market import DICE, Market, Snapshots
 from agent_gym.pipeline.runtime.process import AgentLost, Answer
 from agent_gym.pipeline.runtime.rounds import Rounds, TickRound, TickRow
@@ -38,6 +40,7 @@ from agent_gym.rollouts.database import (
 from agent_gym.rollouts.play import Failure, attempt
 
 FAILURE = "agent-failure"
+EXPLORING = "exploring"
 log = logging.getLogger(__name__)
 
 
@@ -200,7 +203,9 @@ class AgentRuntime:
         failure: Failure | None = None
         artifact = self._crew.artifact(served.model, self._deployments.registry)
         seeds = Seeds(self._config.seed).child(DICE, agent_id, standing.episode)
-        asked = question(market.start(seeds), market.seen, artifact.kind, str(artifact.folder))
+        asked = question(
+            market.start(seeds), market.seen, self._played_by(artifact, agent_id, standing.episode)
+        )
         try:
             answer = self._crew.of(agent_id).ask(asked, market.n_targets)
             _refuse_another(answer.version, served.model)
@@ -228,6 +233,13 @@ class AgentRuntime:
             latency_ms=None if answer is None else answer.latency_ms,
             error=failure,
         )
+
+    def _played_by(self, artifact: LoadableModel, agent_id: str, episode: int) -> Ref:
+        """Return the agent of a model: drawing in some markets, at its best in the others."""
+        params: dict[str, Any] = {"model": str(artifact.folder)}
+        if not in_canary(f"{agent_id}/{episode}", EXPLORING, 100.0 * self._config.explore):
+            params["deterministic"] = True
+        return Ref(use=artifact.kind, params=params)
 
     def _finish(self, agent: ServiceAgent, found: list[str]) -> None:
         standing = Standing.of(agent)

@@ -27,7 +27,7 @@ def record(
     """Replay the stored calls of a whole market, write them as a trajectory, and return its id.
 
     Written again it is the same trajectory. One in which the agent lost ticks is kept, but not to
-    train on; nor is one in which the model changed halfway.
+    train on; nor is one in which the model changed halfway, or that was played with best actions.
 
     Args:
         store: Where to.
@@ -37,6 +37,7 @@ def record(
     """
     first = calls[0].call
     lost = sum(each.call.status == "lost" for each in calls)
+    drawn = all("log_prob" in each.call.signals for each in calls)
     episode = f"{agent_id}-{first.episode}"
     snapshot = fresh.world.snapshot
     context = TrajectoryContext(
@@ -45,7 +46,7 @@ def record(
         snapshot_id=snapshot.id,
         seed=first.episode,
         run_id=RUN,
-        purpose="evaluation" if lost else "training",
+        purpose="training" if drawn and not lost else "evaluation",
         details={
             FEATURES: list(fresh.start(_ANY).feature_names),
             "scenario": snapshot.config.scenario,

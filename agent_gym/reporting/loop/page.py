@@ -18,6 +18,7 @@ HEADLINES = {
     "promoted": "A better model serves now",
     "not promoted": "The model that served goes on serving",
     "rolled back": "A new model was taken back",
+    "control passed": "A control that knows nothing passed the gate; it does not serve",
     "skipped": "There was not enough to train on",
     "unchanged": "Training changed nothing",
     "not trained": "Agents played; training was not asked for",

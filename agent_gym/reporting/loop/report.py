@@ -61,5 +61,10 @@ class LoopReport:
     @property
     def light(self) -> str:
         """Return the colour of the answer."""
-        lights = {"promoted": "good", "rolled back": "bad", "not trained": "same"}
+        lights = {
+            "promoted": "good",
+            "rolled back": "bad",
+            "control passed": "bad",
+            "not trained": "same",
+        }
         return lights.get(self.verdict, "unsure")

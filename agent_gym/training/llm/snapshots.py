@@ -90,7 +90,7 @@ class Stage:
 
 def stages(config: SnapshotConfig, seeds: Sequence[int], folder: Path) -> list[Stage]:
     """Make snapshots and find their questions, which do not depend on who plays."""
-    return [_stage(BenchmarkDataGenerator(config).generate(seed).save(folder)) for seed in seeds]
+    return [stage_of(BenchmarkDataGenerator(config).generate(seed).save(folder)) for seed in seeds]
 
 
 def play_group(
@@ -124,7 +124,8 @@ def greedy_returns(learner: LanguageLearner, chosen: Sequence[Stage]) -> list[fl
     ]
 
 
-def _stage(path: Path) -> Stage:
+def stage_of(path: Path) -> Stage:
+    """Return a snapshot with every question that it will ask."""
     world = BenchmarkWorld(BenchmarkWorldConfig(snapshot=path, text=True))
     markets = FeatureLayout.of(world.start(TRADER, Seeds(0)).feature_names).markets
     seen = world.reset(Seeds(0))[TRADER]
