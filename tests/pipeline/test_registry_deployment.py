@@ -260,6 +260,16 @@ def test_stages_ask_for_evidence(site):
     assert service.advance("full").stage == "full"
 
 
+def test_the_rollout_of_another_model_is_not_touched(site):
+    _, new = site.ready("old", "new")
+    site.service.deploy(new)
+    with pytest.raises(RefusedDeployment, match="another model is rolled out"):
+        site.service.observe("e1", 0.0, 0.1, "0" * 64)
+    with pytest.raises(RefusedDeployment, match="another model is rolled out"):
+        site.service.advance("canary", "0" * 64)
+    assert site.service.observe("e1", 0.0, 0.1, new).action == "keep"
+
+
 def test_a_set_that_shares_a_snapshot_is_as_worn_as_the_other(site):
     sealed = site.registry.sealed
     first = sealed.spend("set", "a", members=["s1", "s2"])

@@ -235,10 +235,12 @@ class Stages:
         steps: tuple[tuple[Stage, Any], ...] = (("canary", pairs[:half]), ("full", pairs[half:]))
         for stage, some in steps:
             for snapshot_id, theirs, own in some:
-                decision = self.deployments.observe(f"{job.job_id}:{snapshot_id}", theirs, own)
+                decision = self.deployments.observe(
+                    f"{job.job_id}:{snapshot_id}", theirs, own, challenger
+                )
                 if decision.action == "roll_back":
                     return self._served(challenger)
-            self.deployments.advance(stage)
+            self.deployments.advance(stage, challenger)
         return self._served(challenger)
 
     def champion(self) -> str:

@@ -180,12 +180,18 @@ class ModelDeploymentService:
             change.say("deployed", model=model, rollout=count + 1, stage="shadow")
             return read(change, count + 1)
 
-    def advance(self, stage: Stage) -> Rollout:
-        """Take the rollout to the next stage; being there already is no second effect."""
+    def advance(self, stage: Stage, model: str | None = None) -> Rollout:
+        """Take the rollout to the next stage; being there already is no second effect.
+
+        Args:
+            stage: Where to.
+            model: The model that is meant; the rollout of another one is not touched.
+        """
         with self._ledger.change() as change:
             current = read_rollout(change.connection, change.pointer.rollout_id)
             if current is None or current.status != "open":
                 raise RefusedDeployment("no rollout is under way", remedy="Deploy a model first")
+            _refuse_another(current, model)
             if current.stage == stage:
                 return current
             refuse_advance(current, stage, self.policy)
@@ -199,16 +205,20 @@ class ModelDeploymentService:
                 change.pointer.previous = current.champion
             return read(change, current.id)
 
-    def observe(self, episode_key: str, champion: float, challenger: float) -> MonitorDecision:
+    def observe(
+        self, episode_key: str, champion: float, challenger: float, model: str | None = None
+    ) -> MonitorDecision:
         """Count one episode that both sides have played; harm that it shows rolls back at once.
 
         Args:
             episode_key: Names the episode; the same one again counts once.
             champion: Return of the model that was champion when the rollout began.
             challenger: Return of the model that is rolled out.
+            model: That model; a pair of another one is refused.
         """
         with self._ledger.change() as change:
             current = _last_rollout(change)
+            _refuse_another(current, model)
             seen = change.connection.execute(
                 select(PAIRS).where(
                     PAIRS.c.rollout_id == current.id, PAIRS.c.episode_key == episode_key
@@ -256,6 +266,13 @@ class ModelDeploymentService:
             else:
                 roll_back(change, current, reason, self.policy.cooldown_s)
         return self.state()
+
+
+def _refuse_another(current: Rollout, model: str | None) -> None:
+    if model is not None and model != current.model:
+        raise RefusedDeployment(
+            "another model is rolled out", found=current.model[:12], expected=model[:12]
+        )
 
 
 def _last_rollout(change: Change) -> Rollout:

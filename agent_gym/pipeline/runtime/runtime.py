@@ -30,6 +30,7 @@ from agent_gym.pipeline.runtime.market import DICE, Market, Snapshots
 from agent_gym.pipeline.runtime.process import AgentLost, Answer
 from agent_gym.pipeline.runtime.rounds import Rounds, TickRound, TickRow
 from agent_gym.pipeline.runtime.trajectory import record
+from agent_gym.pipeline.runtime.watch import watch
 from agent_gym.rollouts.database import (
     AgentRecord,
     PlayedTick,
@@ -250,8 +251,14 @@ class AgentRuntime:
         """Record a market that is over; return the trajectory and the last event of the market."""
         calls = self._calls(agent.agent_id, standing)
         snapshot_id = calls[0].call.snapshot_id
-        fresh = Market(self._snapshots.path(snapshot_id), text=self._config.text)
-        return record(self._store, agent.agent_id, calls, fresh), calls[-1].event_id
+        path = self._snapshots.path(snapshot_id)
+        made = record(self._store, agent.agent_id, calls, Market(path, text=self._config.text))
+        status, failure = attempt(
+            lambda: _forget(watch(self._deployments, agent.agent_id, calls, path))
+        )
+        if status != "ok":  # the market itself is kept
+            log.error("the rollout was not told of a market: %s", failure)
+        return made, calls[-1].event_id
 
     def _calls(self, agent_id: str, standing: Standing) -> list[StoredCall]:
         if standing.t == 0:
@@ -273,5 +280,5 @@ def _refuse_another(version: str, expected: str) -> None:
         raise AgentLost("another model answered", found=version[:12], expected=expected[:12])
 
 
-def _forget(_: int) -> None:
+def _forget(_: object) -> None:
     """Take a value that nobody needs."""
