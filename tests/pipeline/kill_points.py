@@ -5,9 +5,11 @@ file put in its place. To be killed before the next effect is to be killed after
 all places between two effects are covered. The snapshots are tiny and champion and challenger are
 given fixed returns: what is tried here is the order of things, not the markets.
 
-Usage: python kill_points.py FOLDER FIRST STEP GAIN, prints a JSON document. Of the points FIRST,
-FIRST + STEP, ... each is tried; a FIRST below 0 counts from the last effect. GAIN is what
-the challenger earns more in the rehearsal; if it is a loss the rollout is taken back.
+Usage: python kill_points.py FOLDER GAIN POINTS FIRST STEP, prints a JSON document. POINTS places lie
+evenly over all effects; every STEP-th from FIRST is tried (a FIRST below 0 counts from the
+end). GAIN is what the challenger earns more in the rehearsal; after a loss the rollout is taken
+back. The workflow engine looks around now and then, so a run has a few effects more or less, and
+the last points may lie behind its end: such a run was not killed, and says so.
 """
 
 import json
@@ -122,7 +124,13 @@ def work_on(place, kill_before):
     return {"effects": seen, "outcome": outcome.model_dump(mode="json")}
 
 
-def forked(place, kill_before):
+def launch(place):
+    """Let the workflow engine make its tables: that is no effect of a job."""
+    with opened(place) as work, running(work, LoopFolder(place).workflows(work.store)):
+        return {}
+
+
+def forked(place, work, *asked):
     """Do it in a process of its own; return what it said, None if it was killed."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -131,7 +139,7 @@ def forked(place, kill_before):
         code = 1
         try:
             with os.fdopen(writer, "w") as out:
-                json.dump(work_on(place, kill_before), out)
+                json.dump(work(place, *asked), out)
             code = 0
         finally:
             os._exit(code)
@@ -142,7 +150,7 @@ def forked(place, kill_before):
     if os.WIFSIGNALED(status):
         return None
     if status != 0:
-        raise RuntimeError(f"the job failed (killed before {kill_before})")
+        raise RuntimeError(f"the job failed: {asked}")
     return json.loads(text)
 
 
@@ -168,25 +176,25 @@ def tried(source, point):
     """Kill once at a point, go on, and return what came of it."""
     place = source.parent / f"point-{point}"
     shutil.copytree(source, place)
-    first = forked(place, point)
-    last = forked(place, None) if first is None else first
+    first = forked(place, work_on, point)
+    last = forked(place, work_on, None) if first is None else first
     found = {"point": point, "killed": first is None, **last, "state": state(place)}
     shutil.rmtree(place)
     return found
 
 
-def main(folder, first, step, gain):
+def main(folder, gain, points, first, step):
     recording.LocalExecutor = Inline
     stages.duel = fixed_duel(gain)
     stages.replay_equal = lambda model, snapshot: True
     source = folder / "source"
     prepare(source)
+    forked(source, launch)
     plain = tried(source, None)
-    effects = plain["effects"]
-    chosen = range(first if first >= 0 else effects + first, effects + 1, step)
-    points = [tried(source, point) for point in chosen]
-    json.dump({"plain": plain, "points": points}, sys.stdout)
+    places = [1 + k * plain["effects"] // points for k in range(points)]
+    chosen = places[first:] if first < 0 else places[first::step]
+    json.dump({"plain": plain, "points": [tried(source, one) for one in chosen]}, sys.stdout)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+    main(Path(sys.argv[1]), float(sys.argv[2]), *map(int, sys.argv[3:6]))

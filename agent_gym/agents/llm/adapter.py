@@ -82,7 +82,7 @@ def _inject(network: Any, adapter: Lora) -> None:
         bias="none",
     )
     inject_adapter_in_model(config, network)
-    network.eval()
+    network.train(mode=False)
 
 
 def _draw(named: dict[str, torch.nn.Parameter], seeds: Seeds) -> None:

@@ -114,7 +114,7 @@ def load_base(name: str, device: str = "cpu", *, expected_hash: str | None = Non
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise DataError("this is no language model", where=str(folder), found=error) from error
     network.to(device)
-    network.eval()  # no dropout: the first ratio of an update is exactly 1
+    network.train(mode=False)  # no dropout: the first ratio of an update is exactly 1
     network.requires_grad_(False)
     return BaseModel(name, found, network, tokenizer, torch.device(device))
 
