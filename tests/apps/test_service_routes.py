@@ -43,7 +43,7 @@ def settings(site):
         folder=site.path,
         rollout=QUICK,
         automation=AutomationConfig(readiness=ReadinessPolicy(min_trajectories=10_000), workers=1),
-        runtime=RuntimeConfig(timeout_s=100.0, start_timeout_s=200.0),
+        runtime=RuntimeConfig(timeout_s=100.0, start_timeout_s=200.0, explore=1.0),
     )
 
 

@@ -5,7 +5,7 @@ file put in its place. To be killed before the next effect is to be killed after
 all places between two effects are covered. The snapshots are tiny and champion and challenger are
 given fixed returns: what is tried here is the order of things, not the markets.
 
-Usage: python kill_points.py FOLDER GAIN POINTS FIRST STEP, prints a JSON document. POINTS places lie
+Usage: python kill_points.py FOLDER GAIN POINTS FIRST STEP, prints JSON. POINTS places lie
 evenly over all effects; every STEP-th from FIRST is tried (a FIRST below 0 counts from the
 end). GAIN is what the challenger earns more in the rehearsal; after a loss the rollout is taken
 back. The workflow engine looks around now and then, so a run has a few effects more or less, and
