@@ -14,10 +14,10 @@ from agent_gym.core.registry import Config
 from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.readiness import ReadinessPolicy
 from agent_gym.pipeline.harness.options import LEARNING, HarnessOptions
+from agent_gym.pipeline.harness.workspace import DATABASE_VARIABLE
 from agent_gym.pipeline.registry import RolloutPolicy
 from agent_gym.pipeline.runtime import RuntimeConfig
 
-DATABASE_VARIABLE = "AGENT_GYM_DATABASE"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-DATABASE_VARIABLE = "AGENT_GYM_DATABASE"
+from agent_gym.pipeline.harness.workspace import DATABASE_VARIABLE
+
 DATABASE = typer.Option(
     "--database",
     envvar=DATABASE_VARIABLE,

@@ -11,9 +11,10 @@ from pydantic import Field
 from rich.console import RenderableType
 
 from agent_gym.apps.api.server import is_loopback, names_of, serve
-from agent_gym.apps.api.settings import DATABASE_VARIABLE, ServiceSettings
+from agent_gym.apps.api.settings import ServiceSettings
 from agent_gym.apps.api.tokens import FILE, TokenFile
 from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.database_option import DATABASE
 from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.core.files import home
 from agent_gym.core.registry import Config
@@ -61,14 +62,7 @@ def serve_command(
     folder: Annotated[
         Path | None, typer.Option(help="Where the loop lies; default: the folder of results.")
     ] = None,
-    url: Annotated[
-        str | None,
-        typer.Option(
-            "--database",
-            envvar=DATABASE_VARIABLE,
-            help="sqlite:///FILE or postgresql://USER@HOST/NAME; default: in the folder.",
-        ),
-    ] = None,
+    url: Annotated[str | None, DATABASE] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print where it listens as one JSON document.")
     ] = False,

@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from pydantic import Field
-from typing_extensions import override
 
 from agent_gym.core.registry import Config, register
 from agent_gym.core.types import Decision, EpisodeStart, FloatArray, Observation, Step
 from agent_gym.evaluation.benchmark.layout import MarketLayout
 
 
-class MarketRule:
-    """Implements Agent by a rule that sets one target a market."""
+class TargetRule(Protocol):
+    """Sets one target a market from what is seen and the last targets."""
 
-    def __init__(self, name: str) -> None:
+    def begin(self, start: EpisodeStart, layout: MarketLayout) -> None: ...
+    def targets(self, seen: FloatArray, held: FloatArray) -> FloatArray: ...
+
+
+class MarketRule:
+    """Implements Agent by a rule."""
+
+    def __init__(self, name: str, rule: TargetRule) -> None:
         self.name = name
+        self._rule = rule
         self._targets = np.zeros(0)
 
     def reset(self, start: EpisodeStart) -> None:
         """Find the markets and hold nothing."""
-        self._layout = MarketLayout.of(start)
-        self._targets = np.zeros(self._layout.n_markets)
-        self._begin(start)
-
-    def _begin(self, start: EpisodeStart) -> None:
-        """Prepare what the rule needs."""
+        layout = MarketLayout.of(start)
+        self._targets = np.zeros(layout.n_markets)
+        self._rule.begin(start, layout)
 
     def act(self, obs: Observation) -> Decision:
         """Return the targets."""
-        self._targets = self._rule(obs.features, self._targets)
+        self._targets = self._rule.targets(obs.features, self._targets)
         return Decision(self._targets.copy())
 
     def observe(self, step: Step) -> None:
         """Learn nothing."""
-
-    def _rule(self, seen: FloatArray, held: FloatArray) -> FloatArray:
-        """Return the targets from what is seen and the last targets."""
-        raise NotImplementedError
 
 
 class FlatConfig(Config):
@@ -64,47 +66,51 @@ class ThresholdConfig(Config):
     size: float = Field(default=1.0, gt=0.0, le=1.0)
 
 
-class _Constant(MarketRule):
-    def __init__(self, name: str, size: float) -> None:
-        super().__init__(name)
+class _Constant:
+    """Implements TargetRule: the same of everything."""
+
+    def __init__(self, size: float) -> None:
         self._size = size
 
-    @override
-    def _rule(self, seen: FloatArray, held: FloatArray) -> FloatArray:
+    def begin(self, start: EpisodeStart, layout: MarketLayout) -> None:
+        """Prepare nothing."""
+
+    def targets(self, seen: FloatArray, held: FloatArray) -> FloatArray:
+        """Return the size for every market."""
         return np.full_like(held, self._size)
 
 
-class _Random(MarketRule):
-    def __init__(self, config: RandomConfig) -> None:
-        super().__init__("benchmark/random")
-        self._hold = config.hold_ticks
+class _Random:
+    """Implements TargetRule by dice, thrown anew every few ticks."""
 
-    @override
-    def _begin(self, start: EpisodeStart) -> None:
+    def __init__(self, hold_ticks: int) -> None:
+        self._hold = hold_ticks
+
+    def begin(self, start: EpisodeStart, layout: MarketLayout) -> None:
+        """Take the dice of this episode."""
         self._rng = start.seeds.child("random").rng()
         self._tick = 0
 
-    @override
-    def _rule(self, seen: FloatArray, held: FloatArray) -> FloatArray:
+    def targets(self, seen: FloatArray, held: FloatArray) -> FloatArray:
+        """Return fresh targets, or those held."""
         self._tick += 1
         if (self._tick - 1) % self._hold:
             return held
         return self._rng.integers(-1, 2, held.size).astype(np.float64)
 
 
-class _Threshold(MarketRule):
+class _Threshold:
     """Takes the side of a signal when it is strong and leaves when it is weak or has turned."""
 
-    def __init__(self, name: str, feature: str, sign: float, config: ThresholdConfig) -> None:
-        super().__init__(name)
+    def __init__(self, feature: str, sign: float, config: ThresholdConfig) -> None:
         self._feature, self._sign, self._config = feature, sign, config
 
-    @override
-    def _begin(self, start: EpisodeStart) -> None:
-        self._columns = self._layout.columns(self._feature)
+    def begin(self, start: EpisodeStart, layout: MarketLayout) -> None:
+        """Find the columns of the signal."""
+        self._columns = layout.columns(self._feature)
 
-    @override
-    def _rule(self, seen: FloatArray, held: FloatArray) -> FloatArray:
+    def targets(self, seen: FloatArray, held: FloatArray) -> FloatArray:
+        """Return the side of each signal that is strong enough."""
         signal, rule = self._sign * seen[self._columns], self._config
         stays = (np.abs(signal) >= rule.leave) & (signal * held > 0.0)
         kept = np.where(stays, held, 0.0)
@@ -117,40 +123,40 @@ class _Threshold(MarketRule):
 @register("agent", "benchmark/flat", FlatConfig)
 def flat(config: FlatConfig) -> MarketRule:
     """Hold nothing: exactly 0."""
-    return _Constant("benchmark/flat", 0.0)
+    return MarketRule("benchmark/flat", _Constant(0.0))
 
 
 @register("agent", "benchmark/long", LongConfig)
 def long(config: LongConfig) -> MarketRule:
     """Buy YES and every perpetual at the first tick, and keep them."""
-    return _Constant("benchmark/long", config.size)
+    return MarketRule("benchmark/long", _Constant(config.size))
 
 
 @register("agent", "benchmark/random", RandomConfig)
 def random(config: RandomConfig) -> MarketRule:
     """Throw dice: loses its costs."""
-    return _Random(config)
+    return MarketRule("benchmark/random", _Random(config.hold_ticks))
 
 
 @register("agent", "benchmark/sentiment", ThresholdConfig)
 def sentiment(config: ThresholdConfig) -> MarketRule:
     """Follow what prices have not yet taken in of the posts, weighed by who wrote them."""
-    return _Threshold("benchmark/sentiment", "gap", 1.0, config)
+    return MarketRule("benchmark/sentiment", _Threshold("gap", 1.0, config))
 
 
 @register("agent", "benchmark/headline", ThresholdConfig)
 def headline(config: ThresholdConfig) -> MarketRule:
     """Follow every headline of the tick, whoever wrote it: what promoters live on."""
-    return _Threshold("benchmark/headline", "sentiment", 1.0, config)
+    return MarketRule("benchmark/headline", _Threshold("sentiment", 1.0, config))
 
 
 @register("agent", "benchmark/momentum", ThresholdConfig)
 def momentum(config: ThresholdConfig) -> MarketRule:
     """Follow the move of the last five ticks."""
-    return _Threshold("benchmark/momentum", "return_5", 1.0, config)
+    return MarketRule("benchmark/momentum", _Threshold("return_5", 1.0, config))
 
 
 @register("agent", "benchmark/contrarian", ThresholdConfig)
 def contrarian(config: ThresholdConfig) -> MarketRule:
     """Go against the move of the last five ticks."""
-    return _Threshold("benchmark/contrarian", "return_5", -1.0, config)
+    return MarketRule("benchmark/contrarian", _Threshold("return_5", -1.0, config))

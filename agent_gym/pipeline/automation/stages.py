@@ -34,7 +34,7 @@ from agent_gym.pipeline.automation.learning import learn, recorded
 from agent_gym.pipeline.automation.listening import Listener, Silence
 from agent_gym.pipeline.automation.readiness import Readiness, readiness
 from agent_gym.pipeline.automation.recording import Recording, refuse_if_nothing
-from agent_gym.pipeline.automation.snapshot_set import SnapshotSet
+from agent_gym.pipeline.automation.snapshot_set import SnapshotSet, refuse_shared
 from agent_gym.pipeline.automation.stock import UNUSED, stock_of
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry
 from agent_gym.pipeline.registry.rollout import Stage
@@ -102,11 +102,10 @@ class Stages:
                 seed=self._settings(job).grpo.seed,
                 workers=self.config.workers,
             )
-            folder, paths = (
-                self.registry.load(model).folder,
-                SnapshotSet.of(self.training).snapshots,
-            )
-            played = recording.play(folder, paths, job.batch(number))
+            snapshots = SnapshotSet.of(self.training).snapshots
+            progress = self.listener.stage(f"round {number + 1}: play", len(snapshots))
+            folder = self.registry.load(model).folder
+            played = recording.play(folder, snapshots, job.batch(number), progress)
             refuse_if_nothing(played)
             kept = [row["mean_return"] for row in played if row["status"] == "ok"]
             claimed = self._take(job, number, model)
@@ -165,6 +164,7 @@ class Stages:
         def make() -> dict[str, Any]:
             champion, challenger = self.claim(job)["champion"], self.challenger(job)
             sealed = SnapshotSet.of(self.sealed)
+            refuse_shared([("train", SnapshotSet.of(self.training)), ("sealed", sealed)])
             look = self.registry.sealed.spend(
                 sealed.id,
                 challenger,
@@ -319,15 +319,10 @@ class Stages:
             policy_loads=kind.learner(artifact.folder).version == challenger
             and not any(one.startswith(CHALLENGER) for one in found.failed),
             replay_equal=replay_equal(artifact.folder, sealed.snapshots[0]),
-            snapshots_hash_ok=self._never_trained_on(sealed),
+            snapshots_hash_ok=sealed.ids == tuple(load_snapshot(p).id for p in sealed.snapshots),
             data_manifest_ok=all(self._data_ok(job, k) for k in range(self._settings(job).rounds)),
             notes="; ".join(found.failed[:3]),
         )
-
-    def _never_trained_on(self, sealed: SnapshotSet) -> bool:
-        """Say whether no training snapshot is among the sealed ones; a damaged one raises."""
-        kept = {load_snapshot(path).id for path in sealed.snapshots}
-        return not kept & set(SnapshotSet.of(self.training).ids)
 
     def _data_ok(self, job: TrainingJob, number: int) -> bool:
         """Say whether the model of a round names exactly the batch it learned from."""

@@ -55,13 +55,7 @@ def _report(outcome: HarnessOutcome, stages: Stages, manifest: dict[str, Any]) -
         ),
         readiness_before=_asked(outcome.readiness_before),
         readiness_after=_asked(outcome.readiness_after),
-        history=tuple(
-            (
-                entry.event,
-                ", ".join(f"{name} {_short(value)}" for name, value in entry.data.items()),
-            )
-            for entry in stages.deployments.history()
-        ),
+        history=tuple((entry.event, _words(entry.data)) for entry in stages.deployments.history()),
         answers={name: model or "nobody" for name, model in outcome.answered.items()},
         manifest=manifest,
     )

@@ -16,6 +16,8 @@ from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry, RolloutPolicy
 from agent_gym.rollouts.database import TrajectoryStore
 
+DATABASE_VARIABLE = "AGENT_GYM_DATABASE"
+
 
 @dataclass(frozen=True, slots=True)
 class LoopFolder:
