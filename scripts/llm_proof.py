@@ -45,7 +45,7 @@ AT_A_TIME = 2
 PAUSE_S = 2.0
 
 # ---- frozen settings -------------------------------------------------------------------------
-UPDATES, ENTROPY = 120, 0.5
+UPDATES, ENTROPY = 120, 0.3
 LOOKS = tuple(range(0, UPDATES, 20))
 NOTES = NoteCase(training=learning(UPDATES, ENTROPY), adapter=Lora(layers=10), pool=96, groups=24)
 SNAPSHOT = SnapshotConfig(

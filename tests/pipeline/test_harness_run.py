@@ -103,12 +103,16 @@ def test_a_poisoned_second_run_is_not_promoted_and_says_why(first, tmp_path):
     assert set(poisoned.answered.values()) == {outcome.job.challenger}
 
 
-def test_a_poisoned_first_run_is_not_promoted_either(tmp_path):
+def test_a_poisoned_first_run_is_judged_and_never_serves(tmp_path):
+    """What noise has moved may beat who holds nothing: `scripts/loop_controls.py` counts it."""
     options = SMALL.model_copy(update={"shuffle_rewards": True})
     poisoned = run_harness(options, LoopFolder(tmp_path), Silence())
-    assert poisoned.job.ending == "not promoted"
-    assert "superiority" in poisoned.job.reason
+    assert poisoned.job.ending in {"not promoted", "control passed"}
+    assert "superiority" in {each["name"] for each in poisoned.job.stages["verdict"]["checks"]}
     assert set(poisoned.answered.values()) == {poisoned.champion_before}
+    with LoopFolder(tmp_path).opened(AutomationConfig()) as stages:
+        assert stages.champion() == poisoned.champion_before
+        assert [each.event for each in stages.deployments.history()] == ["installed"]
 
 
 def test_a_job_that_failed_is_taken_up_by_the_next_run(first, tmp_path, monkeypatch, caplog):

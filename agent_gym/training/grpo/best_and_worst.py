@@ -25,6 +25,7 @@ from agent_gym.training.grpo.config import AdamConfig
 from agent_gym.training.grpo.optimizer import Optimizer
 from agent_gym.training.grpo.result import GroupTotals, TrainingResult, UpdateMetrics
 from agent_gym.training.grpo.trainable import TrainablePolicy
+from agent_gym.training.threads import torch_threads
 
 
 class SFTConfig(Config):
@@ -32,6 +33,7 @@ class SFTConfig(Config):
 
     epochs: int = Field(default=20, ge=1)
     adam: AdamConfig = Field(default_factory=AdamConfig)
+    threads: int = Field(default=1, ge=1, le=1024, description="of torch")
 
 
 class DPOConfig(Config):
@@ -40,6 +42,7 @@ class DPOConfig(Config):
     epochs: int = Field(default=20, ge=1)
     beta: float = Field(default=0.1, gt=0, description="how strongly it is held to where it began")
     adam: AdamConfig = Field(default_factory=AdamConfig)
+    threads: int = Field(default=1, ge=1, le=1024, description="of torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ def imitate_best(policy: TrainablePolicy, batch: RolloutBatch, config: SFTConfig
 
     trained = tuple(sorted(best.ids))
     steps = _Steps("sft", config.epochs, config.adam)
-    return steps.run(policy, loss, pairs.groups, batch, trained)
+    with torch_threads(config.threads):
+        return steps.run(policy, loss, pairs.groups, batch, trained)
 
 
 def prefer_best(policy: TrainablePolicy, batch: RolloutBatch, config: DPOConfig) -> TrainingResult:
@@ -75,7 +79,7 @@ def prefer_best(policy: TrainablePolicy, batch: RolloutBatch, config: DPOConfig)
         totals = (policy.evaluate(both).log_prob * mask).sum(-1)
         return totals[: len(pairs.best)], totals[len(pairs.best) :]
 
-    with torch.no_grad():
+    with torch.no_grad(), torch_threads(config.threads):
         first_best, first_worst = sums()
 
     def loss() -> Tensor:
@@ -84,7 +88,8 @@ def prefer_best(policy: TrainablePolicy, batch: RolloutBatch, config: DPOConfig)
 
     trained = tuple(sorted(both.ids))
     steps = _Steps("dpo", config.epochs, config.adam)
-    return steps.run(policy, loss, pairs.groups, batch, trained)
+    with torch_threads(config.threads):
+        return steps.run(policy, loss, pairs.groups, batch, trained)
 
 
 def sft_loss(log_prob: Tensor, mask: Tensor) -> Tensor:

@@ -67,6 +67,11 @@ class GRPOConfig(Config):
     scaling: Literal["std", "none", "batch"] = "std"
     advantage_eps: float = Field(default=1e-6, ge=0, description="added to the standard deviation")
     min_group_size: int = Field(default=2, ge=2)
+    equal_groups: Literal["drop", "regularise"] = Field(
+        default="drop",
+        description="groups that are all equal: left out, or kept for entropy and distance, which "
+        "else watch only the prompts that still differ",
+    )
     max_staleness: int = Field(
         default=1, ge=0, description="how many versions old the recording policy may be"
     )
@@ -81,6 +86,9 @@ class GRPOConfig(Config):
     alarms: AlarmLimits = Field(default_factory=AlarmLimits)
     adam: AdamConfig = Field(default_factory=AdamConfig)
     checkpoint_every: int = Field(default=10, ge=1, description="updates between checkpoints")
+    threads: int = Field(
+        default=1, ge=1, le=1024, description="of torch; another number gives other last bits"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -88,4 +96,7 @@ class GRPOConfig(Config):
             raise ValueError("discount changes nothing while credit is that of a trajectory")
         if self.reward == "judge" and self.credit != "trajectory":
             raise ValueError("a judge gives one score a trajectory; set credit to trajectory")
+        unweighted = self.entropy.start == self.entropy.end == self.loss.kl == 0
+        if self.equal_groups == "regularise" and unweighted:
+            raise ValueError("equal groups change nothing while entropy and kl weigh 0")
         return self

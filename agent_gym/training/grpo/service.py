@@ -17,6 +17,7 @@ from agent_gym.training.grpo.result import GroupTotals, TrainingResult, UpdateMe
 from agent_gym.training.grpo.screening import screen
 from agent_gym.training.grpo.trainable import P, Source, TrainablePolicy
 from agent_gym.training.grpo.update import Learners, Progress, run_update
+from agent_gym.training.threads import torch_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,17 @@ class GRPOTrainingService:
             folder: Where checkpoints go; a run that lies there already is continued.
         """
         self._check_reference(reference)
+        with torch_threads(self.config.threads):
+            return self._train(policy, source, reference, lineage, folder)
+
+    def _train(
+        self,
+        policy: P,
+        source: Source[P],
+        reference: TrainablePolicy | None,
+        lineage: Sequence[str],
+        folder: Path | None,
+    ) -> TrainingResult:
         learners = Learners(policy, Optimizer(policy, self.config.adam), reference)
         state, checkpoints = self._begin(learners, (*lineage, policy.version), folder)
         for update in range(state.done, self.config.updates):

@@ -99,6 +99,8 @@ def run_update(learners: Learners, screened: Screened, config: GRPOConfig, updat
     if not len(rows):
         progress.stopped = "no group: all are equal or refused"
         return progress
+    if config.equal_groups == "regularise":
+        rows = np.arange(len(batch))
     share = len(batch) / len(rows)
     parts = [
         _prepare(learners, batch, found, one, share)

@@ -42,6 +42,7 @@ def learning(updates: int, entropy: float) -> GRPOConfig:
         updates=updates,
         epochs=1,
         scaling="none",
+        equal_groups="regularise" if entropy else "drop",
         entropy=EntropySchedule(start=entropy, end=0.0, updates=updates),
         alarms=AlarmLimits(max_kl=None, max_clip_share=None),
         adam=AdamConfig(learning_rate=1e-3),

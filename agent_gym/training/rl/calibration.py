@@ -6,11 +6,9 @@ what is learnt, so layouts that differ in them are shown, and taken only by who 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-import torch
 from pydantic import Field
 
 from agent_gym.agents.sb3.config import OnPolicyConfig
@@ -19,6 +17,7 @@ from agent_gym.core.registry import Config
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.loop import Loop
 from agent_gym.training.rl.setup import make_setup
+from agent_gym.training.threads import torch_threads
 
 THREADS = (1, 2)
 FACTORS = (0.5, 1.0, 2.0, 4.0)
@@ -110,7 +109,7 @@ def _made(config: TrainerConfig, way: dict[str, Any]) -> TrainerConfig | None:
 
 
 def _speed(config: TrainerConfig, budget_s: float, clock: Clock) -> float:
-    with _threads(config.threads):
+    with torch_threads(config.threads):
         setup = make_setup(_learning_at_once(config), seed=0)
         try:
             loop = Loop(setup.model, config.steps)
@@ -141,13 +140,3 @@ def _layout(candidate: TrainerConfig, config: TrainerConfig, speed: float) -> La
         steps_per_s=speed,
         learns_alike=candidate.model_copy(update={"threads": config.threads}) == config,
     )
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from agent_gym.agents.sb3.artifact import load_policy
 from agent_gym.core.files import home
 from agent_gym.training.rl.callbacks import Callback
@@ -26,6 +24,7 @@ from agent_gym.training.rl.seeding import SeedManager
 from agent_gym.training.rl.session import Session
 from agent_gym.training.rl.setup import make_plan, make_setup
 from agent_gym.training.rl.tables import Table
+from agent_gym.training.threads import torch_threads
 
 
 def create_trainer_from_config(
@@ -103,16 +102,11 @@ class Trainer:
         found = store.latest() if begun else None
         if found is not None:
             check_extra(found.extra, str(store.path(found.step)), seed)
-        threads = torch.get_num_threads()
-        torch.set_num_threads(config.threads)
-        try:
-            with Recorded(Outcome(folder, config, seed)) as outcome:
-                session = Session(self.plan, make_setup(config, seed), outcome, say)
-                session.begin(store, found, self._callbacks)
-                session.run()
-                return self._judge(session, outcome)
-        finally:
-            torch.set_num_threads(threads)
+        with torch_threads(config.threads), Recorded(Outcome(folder, config, seed)) as outcome:
+            session = Session(self.plan, make_setup(config, seed), outcome, say)
+            session.begin(store, found, self._callbacks)
+            session.run()
+            return self._judge(session, outcome)
 
     def _judge(self, session: Session, outcome: Outcome) -> TrainingResult:
         """Play fresh episodes with the best model and write the result."""
