@@ -6,8 +6,10 @@ from typer.testing import CliRunner
 from agent_gym.apps.cli.promotion import app as promotion_app
 from agent_gym.apps.cli.registry import app
 from agent_gym.core.errors import ConfigError
+from agent_gym.pipeline.automation.config import AutomationConfig
+from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.registry import RefusedDeployment
-from tests.pipeline.registry_samples import Site
+from tests.pipeline.registry_samples import Site, artifact
 
 
 @pytest.fixture
@@ -26,6 +28,17 @@ def said(*words, code=0):
         raise result.exception
     assert result.exit_code == code
     return json.loads(result.stdout)
+
+
+def test_a_loop_elsewhere_is_named_by_its_folder(site, tmp_path, monkeypatch):
+    monkeypatch.delenv("AGENT_GYM_DATABASE")
+    monkeypatch.setenv("AGENT_GYM_HOME", str(tmp_path / "home"))
+    with LoopFolder(tmp_path / "loop").opened(AutomationConfig()) as stages:
+        made = stages.registry.add(artifact(tmp_path, "elsewhere")).model_hash
+    assert said("list")["models"] == []
+    (found,) = said("list", "--folder", str(tmp_path / "loop"))["models"]
+    assert found["model_hash"] == made
+    assert said("verify", "--folder", str(tmp_path / "loop"))["checked"] == 1
 
 
 def test_a_model_goes_live_and_back_by_the_command_line(site):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -54,6 +55,12 @@ def test_a_good_snapshot_is_proven(files):
     assert {row["check"] for row in proof["findings"]} >= {"determinism", "sealed", "flat is 0"}
 
 
+def test_a_folder_of_snapshots_is_proven_whole(files):
+    proof, code = told(snapshot.app, "verify", Path(files[0]["file"]).parent, "--proofs", 0)
+    assert (proof["passed"], code) == (True, 0)
+    assert {row["subject"] for row in proof["findings"]} == {one["id"][:12] for one in files}
+
+
 def test_a_finding_that_fails_fails_the_command(files, monkeypatch):
     bad = Finding("determinism", False, "another id")
     monkeypatch.setattr(snapshot, "verify_snapshot", lambda path: [bad])
@@ -92,9 +99,10 @@ def test_what_cannot_be_done_is_said(words, error, tmp_path):
         RUN.invoke(snapshot.app, [*words, "--json"], catch_exceptions=False)
 
 
-def test_a_folder_without_snapshots_is_named(tmp_path):
+@pytest.mark.parametrize(("app", "command"), [(benchmark.app, "run"), (snapshot.app, "verify")])
+def test_a_folder_without_snapshots_is_named(app, command, tmp_path):
     with pytest.raises(ConfigError, match="no snapshot"):
-        RUN.invoke(benchmark.app, ["run", str(tmp_path)], catch_exceptions=False)
+        RUN.invoke(app, [command, str(tmp_path)], catch_exceptions=False)
 
 
 def test_people_see_tables(files):

@@ -10,10 +10,10 @@ import typer
 
 from agent_gym.apps.cli.agent_words import parse_agents
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
+from agent_gym.apps.cli.snapshot_files import snapshot_files
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Ref
 from agent_gym.evaluation.benchmark.runner import BenchmarkRunner, RunnerConfig
-from agent_gym.markets.snapshot.public_file import SUFFIX
 from agent_gym.rollouts.progress import progress_bar
 
 app = typer.Typer(no_args_is_help=True)
@@ -72,20 +72,3 @@ def _player(word: str) -> tuple[str, Ref]:
     if others or len(arm.refs) > 1:
         raise ConfigError("nothing is trained here, so a grid has no choice", found=word)
     return arm.label, arm.refs[0]
-
-
-def snapshot_files(given: list[Path]) -> list[Path]:
-    """Return the snapshots that files and folders name, in order; none is an error."""
-    found = [
-        path
-        for one in given
-        for path in (sorted(one.glob(f"*{SUFFIX}")) if one.is_dir() else [one])
-    ]
-    if not found:
-        raise ConfigError(
-            "there is no snapshot here",
-            where=", ".join(str(one) for one in given),
-            expected=f"files named *{SUFFIX}",
-            remedy="Make some with `agent-gym snapshot generate`",
-        )
-    return found

@@ -71,7 +71,7 @@ def harness(
     on from the champion that serves now. Ends with code 1 if agents are answered by another model
     than the one that serves.
     """
-    place = LoopFolder.default() if folder is None else LoopFolder(folder)
+    place = LoopFolder.at(folder)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ import typer
 from agent_gym.apps.cli.database_option import DATABASE
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.core.clock import SECOND_NS
+from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.registry import (
     ModelDeploymentService,
     ModelRegistry,
@@ -23,6 +25,7 @@ from agent_gym.rollouts.database import TrajectoryStore
 
 app = typer.Typer(no_args_is_help=True)
 _JSON = typer.Option("--json", help="Print one JSON document.")
+_FOLDER = typer.Option("--folder", help="Where the loop lies; default: the folder of results.")
 _MODEL = typer.Argument(help="Version, hash, or the first 8 digits of it.")
 
 
@@ -33,10 +36,12 @@ def registry() -> None:
 
 @app.command("list")
 def list_models(
-    url: Annotated[str | None, DATABASE] = None, as_json: Annotated[bool, _JSON] = False
+    url: Annotated[str | None, DATABASE] = None,
+    folder: Annotated[Path | None, _FOLDER] = None,
+    as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """List all models, oldest first, and who serves."""
-    with _open(url) as service:
+    with _open(url, folder) as service:
         state, models = service.state(), service.registry.models()
     payload = {"models": [model.as_dict() for model in models], **state.as_dict()}
     rows: list[tuple[object, ...]] = [
@@ -56,10 +61,11 @@ def list_models(
 def show(
     model: Annotated[str, _MODEL],
     url: Annotated[str | None, DATABASE] = None,
+    folder: Annotated[Path | None, _FOLDER] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Show a model: its files, who signed it, its verdict and what happened to it."""
-    with _open(url) as service:
+    with _open(url, folder) as service:
         found = service.registry.find(model)
         artifact = service.registry.load(found.model_hash)
         verdict = service.registry.sealed.verdict(found.model_hash)
@@ -92,10 +98,11 @@ def show(
 def verify(
     model: Annotated[str | None, _MODEL] = None,
     url: Annotated[str | None, DATABASE] = None,
+    folder: Annotated[Path | None, _FOLDER] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Check hashes and signatures of a model, or of all and the history; exit code 3 if wrong."""
-    with _open(url) as service:
+    with _open(url, folder) as service:
         wrong = service.registry.verify(model)
         checked = len(service.registry.models()) if model is None else 1
     payload = {"ok": not wrong, "checked": checked, "wrong": list(wrong)}
@@ -106,7 +113,7 @@ def verify(
 
 
 @app.command()
-def promote(
+def promote(  # noqa: PLR0913 - each option of a command is an argument
     model: Annotated[str, _MODEL],
     to: Annotated[Stage | None, typer.Option(help="Stage; default: the next one.")] = None,
     percent: Annotated[
@@ -114,13 +121,14 @@ def promote(
     ] = 10.0,
     first: Annotated[bool, typer.Option("--first", help="As the first champion of all.")] = False,
     url: Annotated[str | None, DATABASE] = None,
+    folder: Annotated[Path | None, _FOLDER] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Take a model one stage further: into shadow, the canary, or full service.
 
     Into shadow comes only what the gate has let through. The share of a canary is set then.
     """
-    with _open(url, RolloutPolicy(canary_percent=percent)) as service:
+    with _open(url, folder, RolloutPolicy(canary_percent=percent)) as service:
         wanted = service.registry.find(model).model_hash
         rollout = service.state().rollout
         under_way = rollout is not None and rollout.model == wanted
@@ -139,20 +147,23 @@ def rollback(
     reason: Annotated[str, typer.Option(help="Why; it is written into the history.")],
     to: Annotated[str | None, typer.Option(help="A former champion; default: the last.")] = None,
     url: Annotated[str | None, DATABASE] = None,
+    folder: Annotated[Path | None, _FOLDER] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Take back what is under way, or the last champion."""
-    with _open(url) as service:
+    with _open(url, folder) as service:
         state = service.rollback(reason, to)
     _say(state, as_json=as_json)
 
 
 @app.command()
 def history(
-    url: Annotated[str | None, DATABASE] = None, as_json: Annotated[bool, _JSON] = False
+    url: Annotated[str | None, DATABASE] = None,
+    folder: Annotated[Path | None, _FOLDER] = None,
+    as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Everything that has happened, oldest first, and whether it is whole."""
-    with _open(url) as service:
+    with _open(url, folder) as service:
         entries, wrong = service.history(), service.registry.ledger.check_history()
     payload = {
         "whole": not wrong,
@@ -174,9 +185,12 @@ _HISTORY = ("#", "when", "event", "what", "hash")
 
 
 @contextmanager
-def _open(url: str | None, policy: RolloutPolicy | None = None) -> Iterator[ModelDeploymentService]:
-    with TrajectoryStore.open(url) as store:
-        yield ModelDeploymentService(ModelRegistry.open(store.database), policy)
+def _open(
+    url: str | None, folder: Path | None, policy: RolloutPolicy | None = None
+) -> Iterator[ModelDeploymentService]:
+    loop = LoopFolder.at(folder)
+    with TrajectoryStore.open(url, folder=loop.trajectories) as store:
+        yield ModelDeploymentService(ModelRegistry.open(store.database, loop.models), policy)
 
 
 def _say(state: RegistryState, *, as_json: bool) -> None:

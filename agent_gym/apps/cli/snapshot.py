@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
+from agent_gym.apps.cli.snapshot_files import snapshot_files
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import home
 from agent_gym.core.registry import configure, unknown
@@ -23,7 +24,7 @@ from agent_gym.rollouts.progress import progress_bar
 app = typer.Typer(no_args_is_help=True)
 PROOF_SEED = 1_000_000  # proofs use seeds of their own, far from those that people play
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Paths = Annotated[list[Path], typer.Argument(metavar="FILE", help="Public file of a snapshot.")]
+Paths = Annotated[list[Path], typer.Argument(metavar="FILE", help="Snapshots, or folders of them.")]
 
 
 @app.command()
@@ -68,7 +69,7 @@ def verify(
     """Prove that snapshots can be made again, that nothing leaks, and that they can be won."""
     found: list[tuple[str, Finding]] = []
     configs: dict[str, SnapshotConfig] = {}
-    for path in files:
+    for path in snapshot_files(files):
         snapshot = load_snapshot(path)
         configs[snapshot.config.model_dump_json()] = snapshot.config
         found += [(snapshot.id[:12], one) for one in verify_snapshot(path)]

@@ -33,7 +33,7 @@ def verify(
 
     Ends with code 1 if something is wrong; what has merely not happened yet is not wrong.
     """
-    place = LoopFolder.default() if folder is None else LoopFolder(folder)
+    place = LoopFolder.at(folder)
     found = check_up(place, url)
     payload = {
         "ok": found.ok,

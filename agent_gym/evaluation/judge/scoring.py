@@ -20,6 +20,7 @@ from agent_gym.evaluation.judge.records import CandidateGroup, RecordConfig
 from agent_gym.evaluation.judge.result import GroupJudgment
 from agent_gym.evaluation.judge.truth import RETURN, measured
 from agent_gym.rollouts.database import (
+    FEATURE_NAMES,
     JudgmentRecord,
     LlmCall,
     StoredTrajectory,
@@ -28,7 +29,6 @@ from agent_gym.rollouts.database import (
 )
 from agent_gym.rollouts.executor import Progress
 
-FEATURES = "feature_names"  # where recordings keep the names of their columns
 PAGE = 1_000
 ID_LETTERS = 16
 
@@ -186,7 +186,7 @@ def course_of(
             said[call.t].append(call.response)
     return Course(
         id=one.row.trajectory_id,
-        feature_names=tuple(one.row.details.get(FEATURES, ())),
+        feature_names=tuple(one.row.details.get(FEATURE_NAMES, ())),
         observations=one.steps.observation,
         actions=one.steps.action,
         texts=one.steps.text,

@@ -1,7 +1,8 @@
 """The kinds of policy that go through the loop: a small network, or a language model.
 
-Whatever differs between them is here; the stages of a job know policies by their folders alone. The
-libraries of language models are loaded only where one plays or learns.
+How each plays is here, and how it learns in ``learners``; the stages of a job know policies by
+their folders alone. The libraries of language models are loaded only where one plays, and those
+of learning never: a process that plays is ready seconds earlier without them.
 """
 
 from __future__ import annotations
@@ -9,31 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from agent_gym.agents.artifact import About, read_manifest
+from agent_gym.agents.artifact import read_manifest
 from agent_gym.agents.neural.agent import NeuralAgent
 from agent_gym.agents.neural.policy import KIND, NeuralPolicy
 from agent_gym.core.errors import DataError
 from agent_gym.core.registry import Ref
 from agent_gym.core.types import Agent
-from agent_gym.training.grpo.neural import NeuralLearner
-from agent_gym.training.grpo.trainable import TrainablePolicy
 
 NEURAL, LANGUAGE = KIND, "llm"
-
-
-class SavedPolicy(Protocol):
-    """A policy that can be put into a folder."""
-
-    def save(self, folder: Path, about: About | None = None) -> Any: ...
-
-
-class Learner(TrainablePolicy, Protocol):
-    """A policy that learns, and what it has become."""
-
-    @property
-    def policy(self) -> SavedPolicy: ...
 
 
 class PolicyKind(Protocol):
@@ -48,7 +34,6 @@ class PolicyKind(Protocol):
 
     def player(self, folder: Path) -> Agent: ...
     def best(self, folder: Path) -> Ref: ...
-    def learner(self, folder: Path) -> Learner: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +52,6 @@ class NeuralKind:
         """Return the agent that takes its likeliest actions."""
         return Ref(use=NEURAL, params={"model": str(folder), "deterministic": True})
 
-    def learner(self, folder: Path) -> Learner:
-        """Return the policy, ready to learn."""
-        return NeuralLearner(NeuralPolicy.load(folder))
-
 
 @dataclass(frozen=True, slots=True)
 class LanguageKind:
@@ -82,19 +63,14 @@ class LanguageKind:
 
     def player(self, folder: Path) -> Agent:
         """Return an agent that draws its answers."""
+        policies = import_module("agent_gym.agents.llm.policy")
         agents = import_module("agent_gym.agents.llm.agent")
-        agent: Agent = agents.LlmAgent(_language_policy(folder))
+        agent: Agent = agents.LlmAgent(policies.LanguagePolicy.load(folder))
         return agent
 
     def best(self, folder: Path) -> Ref:
         """Return the agent that gives its likeliest answers."""
         return Ref(use=LANGUAGE, params={"model": str(folder), "deterministic": True})
-
-    def learner(self, folder: Path) -> Learner:
-        """Return the policy, ready to learn."""
-        learners = import_module("agent_gym.training.llm.learner")
-        learner: Learner = learners.LanguageLearner(_language_policy(folder))
-        return learner
 
 
 KINDS: dict[str, PolicyKind] = {NEURAL: NeuralKind(), LANGUAGE: LanguageKind()}
@@ -111,7 +87,3 @@ def kind_of(folder: Path) -> PolicyKind:
             expected=", ".join(KINDS),
         )
     return KINDS[found]
-
-
-def _language_policy(folder: Path) -> Any:
-    return import_module("agent_gym.agents.llm.policy").LanguagePolicy.load(folder)

@@ -11,15 +11,13 @@ from agent_gym.agents.artifact import About
 from agent_gym.core.errors import DataError
 from agent_gym.core.seeds import Seeds
 from agent_gym.pipeline.automation.job import JobFolder, TrainingJob
-from agent_gym.pipeline.automation.kinds import Learner
-from agent_gym.rollouts.database import TrajectoryBatch
+from agent_gym.pipeline.automation.learners import Learner
+from agent_gym.rollouts.database import FEATURE_NAMES, TrajectoryBatch
 from agent_gym.training.grpo.batch import RolloutBatch
 from agent_gym.training.grpo.config import GRPOConfig
 from agent_gym.training.grpo.result import TrainingResult
 from agent_gym.training.grpo.service import GRPOTrainingService
 from agent_gym.training.grpo.stored import batch_of
-
-FEATURES = "feature_names"
 
 
 def learn(
@@ -53,13 +51,13 @@ def learn(
 def recorded(batch: TrajectoryBatch, *, judged: bool = False) -> RolloutBatch:
     """Return the members of a batch side by side, in their order; ``judged``: with their scores."""
     members = [one for group in batch.groups for one in group.trajectories]
-    named = {tuple(one.row.details.get(FEATURES, ())) for one in members}
+    named = {tuple(one.row.details.get(FEATURE_NAMES, ())) for one in members}
     if len(named) != 1 or () in named:
         raise DataError(
             "the trajectories of a batch must all say which features they show",
             where=f"batch {batch.batch_id}",
             found=f"{len(named)} different lists of names",
-            remedy=f"Record with the names of the world's features in details[{FEATURES!r}]",
+            remedy=f"Record with the names of the world's features in details[{FEATURE_NAMES!r}]",
         )
     return batch_of(members, named.pop(), judged=judged)
 

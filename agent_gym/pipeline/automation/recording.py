@@ -16,8 +16,8 @@ from agent_gym.core.seeds import Seeds
 from agent_gym.envs.benchmark.config import BenchmarkWorldConfig
 from agent_gym.envs.benchmark.world import TRADER, BenchmarkWorld
 from agent_gym.pipeline.automation.kinds import kind_of
-from agent_gym.pipeline.automation.learning import FEATURES
 from agent_gym.rollouts.database import (
+    FEATURE_NAMES,
     LlmCallRecord,
     TrajectoryContext,
     TrajectoryRecorder,
@@ -64,7 +64,10 @@ class RecordedPlay(Job):
                             snapshot_id=world.snapshot.id,
                             seed=k,
                             run_id=self.run_id,
-                            details={FEATURES: names, "scenario": world.snapshot.config.scenario},
+                            details={
+                                FEATURE_NAMES: names,
+                                "scenario": world.snapshot.config.scenario,
+                            },
                         )
                     )
                     team = Independent({TRADER: agent})

@@ -29,7 +29,8 @@ from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.examining import CHALLENGER, Duel, duel, replay_equal
 from agent_gym.pipeline.automation.job import JobFolder, TrainingJob
 from agent_gym.pipeline.automation.judging import judge_batch
-from agent_gym.pipeline.automation.kinds import Learner, kind_of
+from agent_gym.pipeline.automation.kinds import kind_of
+from agent_gym.pipeline.automation.learners import Learner, learner_of
 from agent_gym.pipeline.automation.learning import learn, recorded
 from agent_gym.pipeline.automation.listening import Listener, Silence
 from agent_gym.pipeline.automation.readiness import Readiness, readiness
@@ -290,7 +291,7 @@ class Stages:
 
     def _learner(self, model: str) -> Learner:
         folder = self.registry.load(model).folder
-        return kind_of(folder).learner(folder)
+        return learner_of(folder)
 
     def _duel(self, champion: str, challenger: str, folder: Path, stage: str) -> Duel:
         snapshots = SnapshotSet.of(folder).snapshots
@@ -312,11 +313,10 @@ class Stages:
         self, job: TrainingJob, challenger: str, found: Duel, sealed: SnapshotSet
     ) -> Integrity:
         artifact = self.registry.load(challenger)
-        kind = kind_of(artifact.folder)
-        manifest, _ = read_artifact(artifact.folder, kind.name)
+        manifest, _ = read_artifact(artifact.folder, kind_of(artifact.folder).name)
         return Integrity(
             artifact_hash_ok=manifest.model_hash == challenger,
-            policy_loads=kind.learner(artifact.folder).version == challenger
+            policy_loads=learner_of(artifact.folder).version == challenger
             and not any(one.startswith(CHALLENGER) for one in found.failed),
             replay_equal=replay_equal(artifact.folder, sealed.snapshots[0]),
             snapshots_hash_ok=sealed.ids == tuple(load_snapshot(p).id for p in sealed.snapshots),

@@ -26,9 +26,19 @@ class LoopFolder:
     path: Path
 
     @classmethod
-    def default(cls) -> LoopFolder:
-        """Return the folder in the results."""
-        return cls(home())
+    def at(cls, path: Path | None) -> LoopFolder:
+        """Return a folder that was asked for, or else that of the results."""
+        return cls(home() if path is None else path)
+
+    @property
+    def trajectories(self) -> Path:
+        """Return where steps and waiting recordings lie."""
+        return self.path / "trajectories"
+
+    @property
+    def models(self) -> Path:
+        """Return where artifacts and keys lie."""
+        return self.path / "models"
 
     def snapshots(self, name: str) -> Path:
         """Return the folder of a set of snapshots."""
@@ -39,7 +49,7 @@ class LoopFolder:
 
         It lies with the trajectories, so who begins anew without them begins anew with the jobs.
         """
-        url, folder = store.database.url, self.path / "trajectories"
+        url, folder = store.database.url, self.trajectories
         own = store.database.is_sqlite and Path(url.database or "").parent == folder.absolute()
         return folder / ("workflows.db" if own else f"workflows-{fingerprint(str(url))[:12]}.db")
 
@@ -68,9 +78,8 @@ class LoopFolder:
             listener: Told how far the work is.
         """
         now = clock or SystemClock()
-        folder = self.path / "trajectories"
-        with TrajectoryStore.open(url, folder=folder, clock=now) as store:
-            registry = ModelRegistry.open(store.database, self.path / "models", clock=now)
+        with TrajectoryStore.open(url, folder=self.trajectories, clock=now) as store:
+            registry = ModelRegistry.open(store.database, self.models, clock=now)
             yield Stages(
                 store=store,
                 registry=registry,

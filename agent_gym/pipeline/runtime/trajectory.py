@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from agent_gym.core.seeds import Seeds
 from agent_gym.envs.benchmark.world import TRADER
-from agent_gym.pipeline.automation.learning import FEATURES
 from agent_gym.pipeline.runtime.calls import StoredCall
 from agent_gym.pipeline.runtime.market import Market
 from agent_gym.rollouts.database import (
+    FEATURE_NAMES,
     EpisodeFigures,
     TrajectoryContext,
     TrajectoryRecorder,
@@ -48,7 +48,7 @@ def record(
         run_id=RUN,
         purpose="training" if drawn and not lost else "evaluation",
         details={
-            FEATURES: list(fresh.start(_ANY).feature_names),
+            FEATURE_NAMES: list(fresh.start(_ANY).feature_names),
             "scenario": snapshot.config.scenario,
             "lost_ticks": lost,
         },

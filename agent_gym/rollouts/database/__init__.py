@@ -22,6 +22,7 @@ from agent_gym.rollouts.database.query import SORTS, Page, TrajectoryFilter
 from agent_gym.rollouts.database.reading import StoredTrajectory, TrajectoryBatch, TrajectoryGroup
 from agent_gym.rollouts.database.recorder import TrajectoryRecorder
 from agent_gym.rollouts.database.records import (
+    FEATURE_NAMES,
     AgentRecord,
     DeploymentRecord,
     EpisodeFigures,
@@ -38,6 +39,7 @@ from agent_gym.rollouts.database.tables import LlmCall, RewardJudgment, StepFile
 
 __all__ = [
     "AGENT_TICK",
+    "FEATURE_NAMES",
     "SORTS",
     "AgentRecord",
     "BatchRequest",

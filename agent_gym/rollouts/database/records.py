@@ -74,6 +74,10 @@ Whole: TypeAlias = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)
 Count: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
+FEATURE_NAMES = "feature_names"
+"""Under which ``details`` say what the columns of the observations are."""
+
+
 class TrajectoryContext(Config):
     """What the steps of an episode do not say themselves.
 
