@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_gym.core.errors import AgentGymError, DataError
+from agent_gym.core.errors import AgentGymError, DataError, StoreError
 from agent_gym.core.seeds import Seeds
 from agent_gym.pipeline.automation import recording, stages
 from agent_gym.pipeline.automation.pipeline import AutomationPipeline
@@ -166,9 +166,10 @@ def broken(place, monkeypatch, error):
     call(monkeypatch, stages, "learn", 1, fails)
 
 
-def test_a_short_outage_costs_no_batch(tmp_path, quiet, monkeypatch):
-    """The database is back before the failed step can say so: the batch is still the job's."""
-    broken(tmp_path, monkeypatch, DatabaseDown("the database cannot be used now"))
+@pytest.mark.parametrize("error", [DatabaseDown, StoreError])
+def test_what_may_pass_costs_no_batch(tmp_path, quiet, monkeypatch, error):
+    """The database or the disk is back before the failed step can say so: the batch stays."""
+    broken(tmp_path, monkeypatch, error("the database cannot be used now"))
     with (
         opened(tmp_path) as work,
         running(work, LoopFolder(tmp_path).workflows(work.store)) as runtime,
@@ -193,8 +194,10 @@ def test_what_cannot_be_learned_from_goes_back(tmp_path, monkeypatch):
         running(work, LoopFolder(tmp_path).workflows(work.store)) as runtime,
     ):
         before = work.store.counts().unused
-        with pytest.raises(AgentGymError, match="nothing to learn"):
-            runtime.run(JOB)
+        found = runtime.run(JOB)
+        assert (found.ending, found.reason) == ("not learnable", "nothing to learn")
         batch = work.store.batches.get(JOB.job_id)
         assert (batch.status, batch.error) == ("failed", "nothing to learn")
         assert work.store.counts().unused == before > 0
+        assert runtime.failed() == ()  # nobody tries it again
+        assert runtime.run(JOB) == found

@@ -44,6 +44,7 @@ def test_the_answer_and_its_evidence_are_told():
         ("rolled back", "was taken back", "bad"),
         ("skipped", "not enough to train on", "unsure"),
         ("unchanged", "changed nothing", "unsure"),
+        ("not learnable", "cannot be learned from", "bad"),
         ("not trained", "training was not asked for", "same"),
     ],
 )

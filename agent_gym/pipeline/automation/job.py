@@ -16,7 +16,13 @@ from agent_gym.core.registry import Config
 from agent_gym.pipeline.automation.config import AutomationConfig
 
 Ending: TypeAlias = Literal[
-    "skipped", "unchanged", "not promoted", "control passed", "promoted", "rolled back"
+    "skipped",
+    "not learnable",
+    "unchanged",
+    "not promoted",
+    "control passed",
+    "promoted",
+    "rolled back",
 ]
 JOB_ID = r"^[a-z0-9][a-z0-9-]{0,63}$"
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from agent_gym.agents.artifact import read_artifact, read_manifest
 from agent_gym.core.clock import Clock, SystemClock
-from agent_gym.core.errors import AgentGymError, StoreError
+from agent_gym.core.errors import ConfigError, DataError, StoreError
 from agent_gym.core.manifest import fingerprint
 from agent_gym.evaluation.promotion import (
     Evidence,
@@ -39,7 +39,7 @@ from agent_gym.pipeline.automation.snapshot_set import SnapshotSet, refuse_share
 from agent_gym.pipeline.automation.stock import UNUSED, stock_of
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry
 from agent_gym.pipeline.registry.rollout import Stage
-from agent_gym.rollouts.database import BatchRequest, DatabaseDown, TrajectoryStore
+from agent_gym.rollouts.database import BatchRequest, TrajectoryStore
 from agent_gym.training.grpo.distance import distances
 
 SEEN_TRAJECTORIES = 40
@@ -124,8 +124,9 @@ class Stages:
     def train(self, job: TrainingJob, number: int) -> dict[str, Any]:
         """Learn from the batch of a round, mark exactly what was learned from, register the model.
 
-        If learning fails the whole batch goes back; if the database is away it stays with the job,
-        which goes on with it when it is asked for again.
+        What cannot be learned from would fail again: the whole batch goes back, and ``failed`` says
+        why. After any other failure the batch stays with the job, which goes on with it when it is
+        asked for again.
         """
         files, batch_id = self._files(job, number), job.batch(number)
 
@@ -137,13 +138,13 @@ class Stages:
                     judge_batch(self.store, batch_id)
                 batch = self.store.read_batch(batch_id)
                 return learn(job, files, self._learner(before), batch, self._settings(job).grpo)
-            except DatabaseDown:
-                raise
-            except AgentGymError as error:
-                self.store.batches.release(batch_id, str(error))
-                raise
+            except (ConfigError, DataError) as error:
+                return {"failed": str(error)}
 
         told = files.once("train", make)
+        if "failed" in told:
+            self.store.batches.release(batch_id, told["failed"])
+            return told
         self.store.batches.complete(
             batch_id,
             told["trained_ids"],

@@ -60,11 +60,14 @@ class ImprovementWorkflow(DBOSConfiguredInstance):
         if not claimed["claimed"]:
             reason = "no group of trajectories of the champion is large enough"
             return self._ended(job, "skipped", reason, ready)
-        rounds = [self.train(asked, 0)]
+        rounds: list[dict[str, Any]] = []
         settings = job.config or self._stages.config
-        for number in range(1, settings.rounds):
-            self.practise(asked, number)
+        for number in range(settings.rounds):
+            if number:
+                self.practise(asked, number)
             rounds.append(self.train(asked, number))
+            if "failed" in rounds[-1]:
+                return self._ended(job, "not learnable", rounds[-1]["failed"], ready)
         told = _trained(claimed["champion"], rounds)
         if not told["changed"]:
             return self._ended(job, "unchanged", "training changed nothing", ready, told)

@@ -21,6 +21,7 @@ HEADLINES = {
     "control passed": "A control that knows nothing passed the gate; it does not serve",
     "skipped": "There was not enough to train on",
     "unchanged": "Training changed nothing",
+    "not learnable": "What was recorded cannot be learned from",
     "not trained": "Agents played; training was not asked for",
 }
 

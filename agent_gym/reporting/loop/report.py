@@ -65,6 +65,7 @@ class LoopReport:
             "promoted": "good",
             "rolled back": "bad",
             "control passed": "bad",
+            "not learnable": "bad",
             "not trained": "same",
         }
         return lights.get(self.verdict, "unsure")
