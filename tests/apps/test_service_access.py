@@ -55,6 +55,19 @@ def heads(folder):
     return {role: {"authorization": f"Bearer {file.add(role, role)[1]}"} for role in ROLES}
 
 
+def test_who_is_refused_stands_in_the_log_and_the_token_does_not(client, heads, caplog):
+    client.get("/api/status", headers={"authorization": "Bearer agym_guessed"})
+    client.post("/api/training/trigger%0anot a line of ours", headers=heads["read"])
+    client.get("/api/status", headers={"host": "evil.example"})
+    first, second, third = [row.getMessage() for row in caplog.records]
+    assert first == "refused: GET '/api/status': 401, a token is needed"
+    assert second.startswith("refused: POST '/api/training/trigger")
+    assert second.endswith("403, the role of this token is too small")
+    assert "\n" not in second
+    assert "400, the service is not called like this" in third
+    assert "guessed" not in caplog.text
+
+
 def routes_of(app):
     """Every path and method that the application knows, from its own table."""
     found = set()

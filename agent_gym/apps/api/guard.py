@@ -24,9 +24,10 @@ log = logging.getLogger(__name__)
 class _Refused(Exception):
     """A request goes no further."""
 
-    def __init__(self, response: ASGIApp) -> None:
-        super().__init__()
-        self.response = response
+    def __init__(self, status: int, what: str, **more: Any) -> None:
+        super().__init__(what)
+        self.why = f"{status}, {what}"
+        self.response: ASGIApp = problem(status, what, **more)
 
 
 class Guard:
@@ -64,6 +65,7 @@ class Guard:
             token = self._admit(scope)
             body = await self._body(Headers(scope=scope), receive)
         except _Refused as refused:
+            log.warning("refused: %s %.200r: %s", scope["method"], scope["path"], refused.why)
             await refused.response(scope, receive, send)
             return
         scope.setdefault("state", {})["token"] = token
@@ -72,7 +74,7 @@ class Guard:
     def _admit(self, scope: Scope) -> Token:
         headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
         if _host(headers.getlist("host")) not in self._hosts:
-            raise _Refused(problem(400, "the service is not called like this", where="header Host"))
+            raise _Refused(400, "the service is not called like this", where="header Host")
         try:
             token = self._tokens.check(headers.get("authorization", ""))
         except AgentGymError as error:
@@ -80,26 +82,22 @@ class Guard:
             token = None
         if token is None:
             raise _Refused(
-                problem(
-                    401,
-                    "a token is needed",
-                    headers={"www-authenticate": "Bearer"},
-                    where=f"{method} {path}",
-                    expected="Authorization: Bearer agym_...",
-                    remedy="`agent-gym tokens add` makes one",
-                )
+                401,
+                "a token is needed",
+                headers={"www-authenticate": "Bearer"},
+                where=f"{method} {path}",
+                expected="Authorization: Bearer agym_...",
+                remedy="`agent-gym tokens add` makes one",
             )
         needed = role_for(method, path)
         if not may(token.role, needed):
             raise _Refused(
-                problem(
-                    403,
-                    "the role of this token is too small",
-                    where=f"{method} {path}",
-                    found=token.role,
-                    expected=needed,
-                    remedy="Use a token with a larger role",
-                )
+                403,
+                "the role of this token is too small",
+                where=f"{method} {path}",
+                found=token.role,
+                expected=needed,
+                remedy="Use a token with a larger role",
             )
         return token
 
@@ -114,7 +112,7 @@ class Guard:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise _Refused(problem(400, "the caller has gone"))
+                        raise _Refused(400, "the caller has gone")
                     found += message.get("body", b"")
                     if len(found) > self._most:
                         raise self._too_long(f"more than {self._most}")
@@ -122,18 +120,16 @@ class Guard:
                         return bytes(found)
         except TimeoutError:
             raise _Refused(
-                problem(408, "the body came too slowly", expected=f"in {self._patience_s:g} s")
+                408, "the body came too slowly", expected=f"in {self._patience_s:g} s"
             ) from None
 
     def _too_long(self, found: str) -> _Refused:
         return _Refused(
-            problem(
-                413,
-                "the body is too long",
-                headers={"connection": "close"},
-                found=f"{found[:20]} bytes",
-                expected=f"at most {self._most:,}",
-            )
+            413,
+            "the body is too long",
+            headers={"connection": "close"},
+            found=f"{found[:20]} bytes",
+            expected=f"at most {self._most:,}",
         )
 
     def _answering(self, scope: Scope, token: Token, send: Send) -> Send:

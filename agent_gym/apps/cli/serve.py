@@ -50,6 +50,15 @@ class ServeOptions(Config):
         default=30.0, ge=0.01, description="seconds that an agent may take to decide"
     )
     tick_cost: int = Field(default=1, ge=0, description="points that a tick costs an agent")
+    explore: float = Field(
+        default=0.5,
+        ge=0.0,
+        le=1.0,
+        description="share of the markets in which agents draw their actions, to be learned from",
+    )
+    text: bool = Field(
+        default=False, description="show agents the markets in words too: for language models"
+    )
 
 
 @app.callback()
@@ -81,7 +90,12 @@ def serve_command(
         tick_every_s=options.tick_every,
         check_every_s=options.check_every,
         train_every_s=options.train_every,
-        runtime=RuntimeConfig(timeout_s=options.agent_timeout, cost_points=options.tick_cost),
+        runtime=RuntimeConfig(
+            timeout_s=options.agent_timeout,
+            cost_points=options.tick_cost,
+            explore=options.explore,
+            text=options.text,
+        ),
     )
     if not is_loopback(options.host):
         notes.print(
