@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 from agent_gym.apps.cli import benchmark, snapshot
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.evaluation.benchmark.verify import Finding
+from agent_gym.pipeline.automation.snapshot_set import seal
 
 RUN = CliRunner()
 SIZE = ["--set", "duration_minutes=600", "--set", "agents=4"]
@@ -97,6 +99,13 @@ def test_a_failed_player_fails_the_command(files):
 def test_what_cannot_be_done_is_said(words, error, tmp_path):
     with pytest.raises(error):
         RUN.invoke(snapshot.app, [*words, "--json"], catch_exceptions=False)
+
+
+def test_the_sealed_set_is_not_played_by_hand(files, tmp_path):
+    folder = Path(shutil.copytree(Path(files[0]["file"]).parent, tmp_path / "sealed"))
+    seal(folder)
+    with pytest.raises(DataError, match="only-for-the-gate"):
+        RUN.invoke(benchmark.app, ["run", str(folder)], catch_exceptions=False)
 
 
 @pytest.mark.parametrize(("app", "command"), [(benchmark.app, "run"), (snapshot.app, "verify")])

@@ -12,7 +12,7 @@ from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.job import TrainingJob
 from agent_gym.pipeline.automation.listening import Silence
 from agent_gym.pipeline.automation.recording import refuse_if_nothing
-from agent_gym.pipeline.automation.snapshot_set import SnapshotSet
+from agent_gym.pipeline.automation.snapshot_set import SnapshotSet, refuse_sealed
 from agent_gym.pipeline.automation.workflow import running
 from agent_gym.pipeline.harness.options import LEARNING, HarnessOptions
 from agent_gym.pipeline.harness.run import run_harness
@@ -160,6 +160,9 @@ def test_sets_share_no_snapshot_and_are_made_once(tmp_path):
     assert len(set(names)) == 18
     before = {path: path.stat().st_mtime_ns for path in made["train"]}
     assert make_snapshots(tmp_path / "train", "train", 6, 0) == made["train"]
+    refuse_sealed(made["train"] + made["rehearsal"])
+    with pytest.raises(DataError, match="for the promotion gate alone"):
+        refuse_sealed(made["train"] + made["sealed"])
     assert {path: path.stat().st_mtime_ns for path in made["train"]} == before
     assert make_snapshots(tmp_path / "other", "train", 1, 1)[0].name != made["train"][0].name
 

@@ -14,6 +14,7 @@ from agent_gym.apps.cli.snapshot_files import snapshot_files
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Ref
 from agent_gym.evaluation.benchmark.runner import BenchmarkRunner, RunnerConfig
+from agent_gym.pipeline.automation.snapshot_set import refuse_sealed
 from agent_gym.rollouts.progress import progress_bar
 
 app = typer.Typer(no_args_is_help=True)
@@ -39,6 +40,7 @@ def run(  # noqa: PLR0913 - each option of a command is an argument
 ) -> None:
     """Play agents on snapshots; failures are rows, and every score is a share of the optimum."""
     paths = snapshot_files(files)
+    refuse_sealed(paths)
     agents = dict(_player(word) for word in agent or DEFAULT_AGENTS)
     config = RunnerConfig(
         workers=workers, timeout_s=timeout_s, max_steps=max_steps, world={"text": text}

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_gym.core.errors import DataError
+from agent_gym.core.files import write_text
 from agent_gym.core.manifest import fingerprint
 from agent_gym.markets.snapshot.public_file import SUFFIX
+
+SEAL = "only-for-the-gate.txt"
+SEAL_WORDS = """The snapshots in this folder are for the promotion gate alone.
+Every look at them is counted, and a look elsewhere would not be: who tunes by them fools the gate.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,24 @@ class SnapshotSet:
     def id(self) -> str:
         """Return the hash of the names, which are the hashes of what is inside."""
         return fingerprint([path.name for path in self.snapshots])
+
+
+def seal(folder: Path) -> None:
+    """Mark a folder as one for the gate alone."""
+    if not (folder / SEAL).is_file():
+        write_text(folder / SEAL, SEAL_WORDS)
+
+
+def refuse_sealed(snapshots: Iterable[Path]) -> None:
+    """Raise if a snapshot lies in a sealed folder: a look that nobody counts."""
+    for path in snapshots:
+        if (path.parent / SEAL).is_file():
+            raise DataError(
+                "this snapshot is for the promotion gate alone, which counts every look at it",
+                where=str(path),
+                found=SEAL,
+                remedy="Play others: `agent-gym snapshot generate` makes them",
+            )
 
 
 def refuse_shared(sets: Iterable[tuple[str, SnapshotSet]]) -> None:

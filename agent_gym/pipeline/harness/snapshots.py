@@ -12,6 +12,7 @@ from agent_gym.markets.snapshot.config import SCENARIOS, SnapshotConfig
 from agent_gym.markets.snapshot.generator import BenchmarkDataGenerator
 from agent_gym.markets.snapshot.public_file import SUFFIX
 from agent_gym.markets.snapshot.sealed import truth_path
+from agent_gym.pipeline.automation.snapshot_set import seal
 
 SetName: TypeAlias = Literal["train", "rehearsal", "sealed"]
 SETS: tuple[SetName, ...] = get_args(SetName)
@@ -31,6 +32,8 @@ def make_snapshots(
         made: Called after each.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    if name == "sealed":
+        seal(folder)
     seeds, names = Seeds(seed).child("snapshots", name), list(SCENARIOS)
     paths = []
     for k in range(count):
