@@ -47,7 +47,7 @@ PAUSE_S = 2.0
 # ---- frozen settings -------------------------------------------------------------------------
 UPDATES, ENTROPY = 120, 0.3
 LOOKS = tuple(range(0, UPDATES, 20))
-NOTES = NoteCase(training=learning(UPDATES, ENTROPY), adapter=Lora(layers=10), pool=96, groups=24)
+NOTES = NoteCase(training=learning(UPDATES, ENTROPY), adapter=Lora(layers=10))
 SNAPSHOT = SnapshotConfig(
     scenario="bull",
     duration_minutes=600,

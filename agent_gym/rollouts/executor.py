@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
-from typing import Any, Literal, TypeAlias
+from threading import Lock
+from typing import Any, Literal, Self, TypeAlias
 
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.errors import ConfigError
@@ -46,6 +47,9 @@ class Batch:
 class LocalExecutor:
     """Runs jobs in processes of this machine.
 
+    Used in a ``with`` block it keeps its processes from run to run, which saves their start; else
+    they end with the run.
+
     Args:
         workers: Processes at a time.
         timeout_s: Wall time a job may take, from when a worker gets it; the import of the job's own
@@ -76,8 +80,27 @@ class LocalExecutor:
         self._start_timeout_s = start_timeout_s
         self._imports = imports
         self._clock = clock or SystemClock()
+        self._kept: list[Worker] | None = None
+        self._busy = Lock()
 
-    def run(self, jobs: Sequence[Job], progress: Progress | None = None) -> Batch:
+    def __enter__(self) -> Self:
+        """Keep processes from now on."""
+        self._kept = []
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the processes that were kept."""
+        kept, self._kept = self._kept or [], None
+        with undisturbed():
+            _kill(kept)
+
+    def run(
+        self,
+        jobs: Sequence[Job],
+        progress: Progress | None = None,
+        *,
+        timeout_s: float | None = None,
+    ) -> Batch:
         """Do all jobs and return a row for each, whatever happens to it.
 
         On Ctrl-C the workers are killed and the batch is partial: what was done is kept, a job
@@ -87,24 +110,43 @@ class LocalExecutor:
         A process that does not start is tried again. After three failed starts in a row the jobs
         that wait are given up: their rows say why, and what was done is kept.
 
+        Args:
+            jobs: What to do.
+            progress: Told after each job.
+            timeout_s: Wall time a job of this run may take, if not what the executor was made with.
+
         Raises:
             ConfigError: No worker could ever start, because of the caller's modules or script.
         """
-        board = _Board(jobs, progress)
-        workers = [Worker() for _ in range(min(self._size, len(jobs)))]
+        board = _Board(jobs, progress, timeout_s or self._timeout_s)
+        n = min(self._size, len(jobs))
+        if self._kept is None or not self._busy.acquire(blocking=False):
+            return self._run(board, [Worker() for _ in range(n)], keep=False)
         try:
-            while board.done < len(jobs):
+            self._kept += [Worker() for _ in range(n - len(self._kept))]
+            for worker in self._kept:
+                worker.bury()
+            return self._run(board, self._kept[:n], keep=True)
+        finally:
+            self._busy.release()
+
+    def _run(self, board: _Board, workers: list[Worker], *, keep: bool) -> Batch:
+        keeping = False
+        try:
+            while board.done < len(board):
                 for worker in workers:
                     self._employ(worker, board)
                 self._listen(workers, board)
+            keeping = keep
         except KeyboardInterrupt:
             with undisturbed():
                 board.interrupt(worker.job for worker in workers)
                 _kill(workers)
                 return board.batch()
         finally:
-            with undisturbed():
-                _kill(workers)
+            if not keeping:
+                with undisturbed():
+                    _kill(workers)
         return board.batch()
 
     def _employ(self, worker: Worker, board: _Board) -> None:
@@ -119,7 +161,7 @@ class LocalExecutor:
                 self._failed_start(board, "crashed", process_lost(problem, TOO_MANY))
         elif worker.ready:
             index = board.waiting.popleft()
-            worker.deadline_s = None if self._timeout_s is None else now + self._timeout_s
+            worker.deadline_s = None if board.timeout_s is None else now + board.timeout_s
             worker.give(index, board.messages[index])
 
     def _listen(self, workers: list[Worker], board: _Board) -> None:
@@ -167,7 +209,7 @@ class LocalExecutor:
         self._failed_start(board, "error", {"remedy": FAILED_IMPORT} | message["error"])
 
     def _end_late(self, worker: Worker, board: _Board) -> None:
-        index, limit = worker.job, self._timeout_s
+        index, limit = worker.job, board.timeout_s
         worker.kill()
         if index is not None:
             board.lose(index, "timeout", process_lost(f"no end within {limit} s", SLOW_JOB))
@@ -203,14 +245,20 @@ class LocalExecutor:
 class _Board:
     """What is to be done and what has been done."""
 
-    def __init__(self, jobs: Sequence[Job], progress: Progress | None) -> None:
+    def __init__(
+        self, jobs: Sequence[Job], progress: Progress | None, timeout_s: float | None
+    ) -> None:
         self._jobs = list(jobs)
         self._progress = progress
+        self.timeout_s = timeout_s
         self.failed_starts = 0
         self.ever_started = False
         self.messages = [to_json(pack(job)).encode() for job in self._jobs]
         self.waiting = deque(range(len(self._jobs)))
         self._rows: dict[int, dict[str, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._jobs)
 
     @property
     def done(self) -> int:

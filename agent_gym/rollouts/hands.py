@@ -77,6 +77,11 @@ class Worker:
         """Say whether its process runs."""
         return bool(self._process.is_alive())
 
+    def bury(self) -> None:
+        """Forget a process that has ended by itself, so that a new one is started."""
+        if self.pipe is not None and not self.is_alive():
+            self.kill()
+
     def is_late(self, now_s: float) -> bool:
         """Say whether it had its time."""
         return self.pipe is not None and self.deadline_s is not None and now_s >= self.deadline_s

@@ -32,6 +32,7 @@ from agent_gym.pipeline.automation.examining import Duel
 from agent_gym.pipeline.automation.job import TrainingJob
 from agent_gym.pipeline.automation.readiness import ReadinessPolicy
 from agent_gym.pipeline.automation.workflow import running
+from agent_gym.pipeline.harness import workspace
 from agent_gym.pipeline.harness.first_champion import untrained
 from agent_gym.pipeline.harness.options import LEARNING
 from agent_gym.pipeline.harness.workspace import LoopFolder
@@ -53,15 +54,21 @@ PAIRS = 40
 class Inline:
     """Runs jobs here and now."""
 
-    def __init__(self, workers, *, timeout_s):
+    def __init__(self, workers=1, *, imports=()):
         pass
 
-    def run(self, jobs, progress=None):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def run(self, jobs, progress=None, *, timeout_s=None):
         return Batch([job.run() for job in jobs], "ok")
 
 
 def fixed_duel(gain):
-    def duel(champion, challenger, snapshots, workers, progress):
+    def duel(champion, challenger, snapshots, executor, progress):
         return played(gain if "rehearsal" in snapshots[0].parts else 0.1)
 
     return duel
@@ -102,7 +109,8 @@ def prepare(place, url=None):
         policy = untrained(paths["train"], Seeds(0))
         policy.save(place / "first")
         work.deployments.install(work.registry.add(place / "first").model_hash)
-        recording.Recording(work.store, ("agent",), 4).play(place / "first", paths["train"], "run")
+        played = recording.Recording(work.store, work.executor, ("agent",), 4)
+        played.play(place / "first", paths["train"], "run")
 
 
 def work_on(place, kill_before):
@@ -184,7 +192,7 @@ def tried(source, point):
 
 
 def main(folder, gain, points, first, step):
-    recording.LocalExecutor = Inline
+    workspace.LocalExecutor = Inline
     stages.duel = fixed_duel(gain)
     stages.replay_equal = lambda model, snapshot: True
     source = folder / "source"

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from agent_gym.pipeline.automation import recording
+from agent_gym.pipeline.harness import workspace
 from agent_gym.pipeline.harness.checkup import check_up
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from tests.pipeline.kill_points import Inline, prepare
@@ -14,7 +14,7 @@ from tests.pipeline.kill_points import Inline, prepare
 def whole(tmp_path_factory):
     place = tmp_path_factory.mktemp("loop") / "whole"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording, "LocalExecutor", Inline)
+        patch.setattr(workspace, "LocalExecutor", Inline)
         prepare(place)
     return place
 

@@ -9,6 +9,7 @@ from agent_gym.pipeline.automation.pipeline import AutomationPipeline
 from agent_gym.pipeline.automation.recording import Recording
 from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.automation.workflow import running
+from agent_gym.pipeline.harness import workspace
 from agent_gym.pipeline.harness.first_champion import untrained
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.registry import ModelDeploymentService
@@ -49,7 +50,7 @@ def url(server):
 @pytest.fixture(autouse=True, scope="module")
 def _short():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording, "LocalExecutor", Inline)
+        patch.setattr(workspace, "LocalExecutor", Inline)
         patch.setattr(stages, "duel", kill_points.fixed_duel(0.1))
         patch.setattr(stages, "replay_equal", lambda model, snapshot: True)
         yield
@@ -126,23 +127,25 @@ def test_agents_play_on_while_the_database_is_away(server, url, tmp_path, monkey
     paths = kill_points.make_snapshots(tmp_path / "snapshots", 4)
     untrained(paths, Seeds(0)).save(tmp_path / "first")
     with opened(tmp_path / "quiet") as work:
-        Recording(work.store, ("a", "b"), 2).play(tmp_path / "first", paths, "run")
+        Recording(work.store, work.executor, ("a", "b"), 2).play(tmp_path / "first", paths, "run")
         want = ids_of(work.store)
     assert len(want) == 16
 
     class Executor(Inline):
-        def run(self, jobs, progress=None):
+        def run(self, jobs, progress=None, *, timeout_s=None):
             done = super().run(jobs, progress)
             if back == "after the last":
                 server.start()
             return done
 
-    monkeypatch.setattr(recording, "LocalExecutor", Executor)
+    monkeypatch.setattr(workspace, "LocalExecutor", Executor)
     call(monkeypatch, recording, "run_episode", 6, server.stop)
     if back == "during the last snapshot":
         call(monkeypatch, recording, "run_episode", 15, server.start)
     with opened(tmp_path / "shaken", url) as work:
-        rows = Recording(work.store, ("a", "b"), 2).play(tmp_path / "first", paths, "run")
+        rows = Recording(work.store, work.executor, ("a", "b"), 2).play(
+            tmp_path / "first", paths, "run"
+        )
         assert [(row["status"], row["failed"]) for row in rows] == [("ok", 0)] * 4
         if back == "later":
             with pytest.raises(DatabaseDown):

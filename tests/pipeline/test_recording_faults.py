@@ -1,7 +1,5 @@
 """A player that hangs or dies, or a damaged snapshot: the recordings of the others are whole."""
 
-from functools import partial
-
 import pytest
 
 from agent_gym.core.errors import StoreError
@@ -10,6 +8,7 @@ from agent_gym.pipeline.automation import recording
 from agent_gym.pipeline.automation.recording import Recording, refuse_if_nothing
 from agent_gym.pipeline.harness.first_champion import untrained
 from agent_gym.rollouts.database import TrajectoryStore
+from agent_gym.rollouts.executor import LocalExecutor
 from tests.pipeline.clumsy_samples import ENDINGS, ClumsyPlay
 from tests.pipeline.kill_points import Inline, make_snapshots
 
@@ -21,22 +20,25 @@ def rows_of(store):
     }
 
 
+class Hasty(LocalExecutor):
+    def run(self, jobs, progress=None, *, timeout_s=None):
+        return super().run(jobs, progress, timeout_s=20.0)
+
+
 def test_a_bad_job_costs_its_own_snapshot(tmp_path, monkeypatch):
     paths = make_snapshots(tmp_path / "snapshots", 5)
     untrained(paths, Seeds(0)).save(tmp_path / "model")
-    with monkeypatch.context() as patch, TrajectoryStore.open(folder=tmp_path / "quiet") as store:
-        patch.setattr(recording, "LocalExecutor", Inline)
-        Recording(store, ("a",), 2).play(tmp_path / "model", paths, "run")
+    with TrajectoryStore.open(folder=tmp_path / "quiet") as store:
+        Recording(store, Inline(), ("a",), 2).play(tmp_path / "model", paths, "run")
         want = rows_of(store)
     assert len(want) == 10
     names = [path.name.partition(".")[0] for path in paths]
     paths[3].write_bytes(b"damaged")
     monkeypatch.setenv(ENDINGS, f"{names[0]}=dies,{names[1]}=hangs")
     monkeypatch.setattr(recording, "RecordedPlay", ClumsyPlay)
-    quick = partial(recording.LocalExecutor, imports=(ClumsyPlay.__module__,))
-    monkeypatch.setattr(recording, "LocalExecutor", lambda n, timeout_s: quick(n, timeout_s=20.0))
+    executor = Hasty(2, imports=(ClumsyPlay.__module__,))
     with TrajectoryStore.open(folder=tmp_path / "store") as store:
-        rows = Recording(store, ("a",), 2).play(tmp_path / "model", paths, "run")
+        rows = Recording(store, executor, ("a",), 2).play(tmp_path / "model", paths, "run")
         found = rows_of(store)
         assert store.check().whole
     assert [row["status"] for row in rows] == ["crashed", "timeout", "ok", "error", "ok"]

@@ -3,15 +3,16 @@
 import pytest
 
 from agent_gym.core.errors import AgentGymError
-from agent_gym.pipeline.automation import recording, stages
+from agent_gym.pipeline.automation import stages
 from agent_gym.pipeline.automation.workflow import running
+from agent_gym.pipeline.harness import workspace
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from tests.pipeline.kill_points import CONFIG, JOB, Inline, fixed_duel, opened, prepare
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    monkeypatch.setattr(recording, "LocalExecutor", Inline)
+    monkeypatch.setattr(workspace, "LocalExecutor", Inline)
     monkeypatch.setattr(stages, "duel", fixed_duel(0.1))
     monkeypatch.setattr(stages, "replay_equal", lambda model, snapshot: True)
     prepare(tmp_path)
@@ -41,8 +42,8 @@ def test_a_control_that_passes_is_not_served(place):
 def test_a_rehearsal_with_lost_episodes_deploys_nothing(place, monkeypatch):
     good = fixed_duel(0.1)
 
-    def lossy(champion, challenger, snapshots, workers, progress):
-        found = good(champion, challenger, snapshots, workers, progress)
+    def lossy(champion, challenger, snapshots, executor, progress):
+        found = good(champion, challenger, snapshots, executor, progress)
         lost = ("challenger on x: timeout",) if "rehearsal" in snapshots[0].parts else ()
         return type(found)(found.pairs, found.figures, lost)
 

@@ -228,3 +228,29 @@ def test_the_bar_counts_failures():
     shown = screen.getvalue()
     assert "2/3" in shown
     assert "1 failed" in shown
+
+
+def pids(batch):
+    return {row["pid"] for row in batch.rows}
+
+
+def test_processes_are_kept_in_a_with_block_and_end_with_it():
+    with LocalExecutor(1, imports=IMPORTS) as executor:
+        first, second = (pids(executor.run([PidJob(), PidJob()])) for _ in range(2))
+        assert first == second
+        (pid,) = first
+        assert os.getpgid(pid) == pid
+    assert not is_running(pid)
+    assert pids(executor.run([PidJob()])) != first  # as ever outside of it
+
+
+def test_a_kept_process_that_died_or_was_late_is_replaced():
+    with LocalExecutor(1, imports=IMPORTS) as executor:
+        (pid,) = pids(executor.run([PidJob()]))
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not is_running(pid))
+        rows = executor.run([PidJob()]).rows
+        assert (rows[0]["status"], rows[0]["pid"] != pid) == ("ok", True)
+        late = executor.run([episode("e", "hang")], timeout_s=0.5).rows
+        assert late[0]["status"] == "timeout"
+        assert executor.run([PidJob()]).rows[0]["status"] == "ok"

@@ -36,6 +36,7 @@ from agent_gym.rollouts.jobs import Job
 from agent_gym.rollouts.play import EpisodeResult, Failure, Status
 
 OPTIMUM = "optimum"
+IMPORTS = (baselines.__name__,)
 
 
 class BenchmarkJob(Job):
@@ -166,10 +167,17 @@ class BenchmarkReport:
 
 
 class BenchmarkRunner:
-    """Plays players on snapshots; rows do not depend on the number of workers."""
+    """Plays players on snapshots; rows do not depend on the number of workers.
 
-    def __init__(self, config: RunnerConfig | None = None) -> None:
-        self.config = config or RunnerConfig()
+    Args:
+        config: How long anything may take.
+        executor: Whose processes play, if not ``workers`` of its own; it must import ``IMPORTS``.
+    """
+
+    def __init__(
+        self, config: RunnerConfig | None = None, executor: LocalExecutor | None = None
+    ) -> None:
+        self.config, self._executor = config or RunnerConfig(), executor
 
     def run(
         self,
@@ -182,12 +190,10 @@ class BenchmarkRunner:
         """Play every agent and team on every snapshot; names are free, but for the optimum's."""
         jobs = self.jobs(snapshots, agents, teams or {})
         config = self.config
-        executor = LocalExecutor(
-            config.workers,
-            timeout_s=config.timeout_s,
-            imports=(baselines.__name__, *config.imports),
-        )
-        return BenchmarkReport(tuple(executor.run(jobs, progress).rows))
+        imports = (*IMPORTS, *config.imports)
+        executor = self._executor or LocalExecutor(config.workers, imports=imports)
+        batch = executor.run(jobs, progress, timeout_s=config.timeout_s)
+        return BenchmarkReport(tuple(batch.rows))
 
     def jobs(
         self, snapshots: Sequence[Path], agents: Mapping[str, Ref], teams: Mapping[str, Ref]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_gym.core.errors import DataError
-from agent_gym.evaluation.benchmark.runner import BenchmarkRunner, RunnerConfig
+from agent_gym.evaluation.benchmark.runner import IMPORTS, BenchmarkRunner, RunnerConfig
 from agent_gym.evaluation.promotion import Figures, Pair
 from agent_gym.pipeline.automation.kinds import kind_of
-from agent_gym.rollouts.executor import Progress
+from agent_gym.rollouts.executor import LocalExecutor, Progress
 
 CHAMPION, CHALLENGER = "champion", "challenger"
 RUINED = 0.01
@@ -31,7 +31,7 @@ def duel(
     champion: Path,
     challenger: Path,
     snapshots: Sequence[Path],
-    workers: int = 2,
+    executor: LocalExecutor,
     progress: Progress | None = None,
 ) -> Duel:
     """Let both play every snapshot, each with its best action.
@@ -40,10 +40,10 @@ def duel(
         champion: Folder of its policy.
         challenger: Folder of its policy.
         snapshots: What is played.
-        workers: Processes; no figure but the time of a decision depends on it.
+        executor: Whose processes play; no figure but the time of a decision depends on it.
         progress: Told after each episode.
     """
-    rows = _played({CHAMPION: champion, CHALLENGER: challenger}, snapshots, workers, progress)
+    rows = _played({CHAMPION: champion, CHALLENGER: challenger}, snapshots, executor, progress)
     by_side: dict[str, dict[str, dict[str, Any]]] = {CHAMPION: {}, CHALLENGER: {}}
     for row in rows:
         by_side[row["player"]][row["snapshot"]] = row
@@ -67,9 +67,10 @@ def duel(
 
 
 def replay_equal(model: Path, snapshot: Path) -> bool:
-    """Say whether an episode played twice gives the same row, whatever time it took."""
+    """Say whether two new processes play an episode alike, whatever time they take."""
+    executor = LocalExecutor(1, imports=IMPORTS)
     first, second = (
-        _without_time(_played({CHALLENGER: model}, [snapshot], 1)[0]) for _ in range(2)
+        _without_time(_played({CHALLENGER: model}, [snapshot], executor)[0]) for _ in range(2)
     )
     return first == second
 
@@ -77,15 +78,15 @@ def replay_equal(model: Path, snapshot: Path) -> bool:
 def _played(
     models: dict[str, Path],
     snapshots: Sequence[Path],
-    workers: int,
+    executor: LocalExecutor,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     kinds = {name: kind_of(path) for name, path in models.items()}
     agents = {name: kinds[name].best(path) for name, path in models.items()}
     world = {"text": True} if any(kind.text for kind in kinds.values()) else {}
     patience_s = max(kind.episode_timeout_s for kind in kinds.values())
-    config = RunnerConfig(workers=workers, optimum=False, world=world, timeout_s=patience_s)
-    runner = BenchmarkRunner(config)
+    config = RunnerConfig(optimum=False, world=world, timeout_s=patience_s)
+    runner = BenchmarkRunner(config, executor)
     rows = list(runner.run(snapshots, agents, progress=progress).rows)
     lost = [row for row in rows if row["status"] in ("crashed", "cancelled", "interrupted")]
     if lost:

@@ -92,13 +92,13 @@ class RecordedPlay(Job):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Who plays what, how often, and where it is recorded."""
+    """Who plays, in which processes, how often, and where it is recorded."""
 
     store: TrajectoryStore
+    executor: LocalExecutor
     agents: tuple[str, ...]
     repeats: int
     seed: int = 0
-    workers: int = 2
 
     def play(
         self,
@@ -127,7 +127,7 @@ class Recording:
         ]
         episodes = len(self.agents) * self.repeats
         patience_s = max(GROUP_TIMEOUT_S, kind_of(model).episode_timeout_s * episodes)
-        rows = list(LocalExecutor(self.workers, timeout_s=patience_s).run(jobs, progress).rows)
+        rows = list(self.executor.run(jobs, progress, timeout_s=patience_s).rows)
         self.store.deliver()
         return rows
 

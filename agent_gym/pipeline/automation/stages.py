@@ -40,6 +40,7 @@ from agent_gym.pipeline.automation.stock import UNUSED, stock_of
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry
 from agent_gym.pipeline.registry.rollout import Stage
 from agent_gym.rollouts.database import BatchRequest, TrajectoryStore
+from agent_gym.rollouts.executor import LocalExecutor
 from agent_gym.training.grpo.distance import distances
 
 SEEN_TRAJECTORIES = 40
@@ -58,6 +59,7 @@ class Stages:
         sealed: Folder of the snapshots that only the gate plays.
         rehearsal: Folder of the snapshots on which a rollout is watched.
         folder: Where jobs keep their files.
+        executor: Whose processes play.
         config: The settings.
         clock: Tells the time.
         listener: Told how far the work is.
@@ -70,6 +72,7 @@ class Stages:
     sealed: Path
     rehearsal: Path
     folder: Path
+    executor: LocalExecutor
     config: AutomationConfig = field(default_factory=AutomationConfig)
     clock: Clock = field(default_factory=SystemClock)
     listener: Listener = field(default_factory=Silence)
@@ -98,10 +101,10 @@ class Stages:
             model = self.train(job, number - 1)["model_after"]
             recording = Recording(
                 self.store,
+                self.executor,
                 (PRACTICE,),
                 self._settings(job).practice_repeats,
                 seed=self._settings(job).grpo.seed,
-                workers=self.config.workers,
             )
             snapshots = SnapshotSet.of(self.training).snapshots
             progress = self.listener.stage(f"round {number + 1}: play", len(snapshots))
@@ -300,7 +303,7 @@ class Stages:
             self.registry.load(champion).folder,
             self.registry.load(challenger).folder,
             snapshots,
-            self.config.workers,
+            self.executor,
             self.listener.stage(stage, 2 * len(snapshots)),
         )
 

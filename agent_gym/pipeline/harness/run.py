@@ -185,7 +185,7 @@ def _play(
 ) -> list[dict[str, Any]]:
     options, stages = loop.options, loop.stages
     recording = Recording(
-        stages.store, loop.agents, options.repeats, seed=options.seed, workers=options.workers
+        stages.store, stages.executor, loop.agents, options.repeats, seed=options.seed
     )
     progress = loop.listener.stage("agents play", len(snapshots))
     played = recording.play(stages.registry.load(champion).folder, snapshots, run_id, progress)

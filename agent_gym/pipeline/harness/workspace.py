@@ -10,11 +10,13 @@ from pathlib import Path
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.files import home
 from agent_gym.core.manifest import fingerprint
+from agent_gym.evaluation.benchmark.runner import IMPORTS
 from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.listening import Listener, Silence
 from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry, RolloutPolicy
 from agent_gym.rollouts.database import TrajectoryStore
+from agent_gym.rollouts.executor import LocalExecutor
 
 DATABASE_VARIABLE = "AGENT_GYM_DATABASE"
 
@@ -68,7 +70,7 @@ class LoopFolder:
         clock: Clock | None = None,
         listener: Listener | None = None,
     ) -> Iterator[Stages]:
-        """Open store and registry, and close them again.
+        """Open store and registry, and close them again; processes that play live as long.
 
         Args:
             config: The settings of the loop.
@@ -78,7 +80,10 @@ class LoopFolder:
             listener: Told how far the work is.
         """
         now = clock or SystemClock()
-        with TrajectoryStore.open(url, folder=self.trajectories, clock=now) as store:
+        with (
+            TrajectoryStore.open(url, folder=self.trajectories, clock=now) as store,
+            LocalExecutor(config.workers, imports=IMPORTS) as executor,
+        ):
             registry = ModelRegistry.open(store.database, self.models, clock=now)
             yield Stages(
                 store=store,
@@ -88,6 +93,7 @@ class LoopFolder:
                 sealed=self.snapshots("sealed"),
                 rehearsal=self.snapshots("rehearsal"),
                 folder=self.path / "jobs",
+                executor=executor,
                 config=config,
                 clock=now,
                 listener=listener or Silence(),
