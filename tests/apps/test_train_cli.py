@@ -126,7 +126,10 @@ def test_stopped_by_ctrl_c_it_exits_with_130_keeps_a_checkpoint_and_goes_on(tmp_
             break
         SystemClock().sleep_s(0.1)
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    try:
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert "Kept in" in err
     assert "goes on from there" in err
