@@ -22,8 +22,12 @@ from agent_gym.rollouts.play import attempt
 ORPHANED = 70
 
 
-def serve(pipe: Connection[bytes, bytes], imports: tuple[str, ...]) -> None:
+def serve(
+    pipe: Connection[bytes, bytes], imports: tuple[str, ...], environment: dict[str, str]
+) -> None:
     """Import what registers worlds and agents, say so, and do jobs until the pipe closes."""
+    os.environ.clear()
+    os.environ.update(environment)
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair: it kills us
     pipe.send_bytes(to_json({"leads": True}).encode())
