@@ -58,6 +58,8 @@ class LocalExecutor:
             Python and the modules of ``imports``.
         imports: Modules that each worker imports first, for worlds and agents that are registered
             in a module of the user's and not announced by an entry point.
+        fresh: Each worker is a new Python instead of a fork of one: slower to start, but nothing
+            is shared, not even the seed of hashes.
         clock: Measures the time limits.
     """
 
@@ -68,6 +70,7 @@ class LocalExecutor:
         timeout_s: float | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
         imports: tuple[str, ...] = (),
+        fresh: bool = False,
         clock: Clock | None = None,
     ) -> None:
         if workers < 1:
@@ -78,7 +81,7 @@ class LocalExecutor:
         self._size = workers
         self._timeout_s = timeout_s
         self._start_timeout_s = start_timeout_s
-        self._imports = imports
+        self._imports, self._fresh = imports, fresh
         self._clock = clock or SystemClock()
         self._kept: list[Worker] | None = None
         self._busy = Lock()
@@ -156,7 +159,7 @@ class LocalExecutor:
         now = self._clock.monotonic_s()
         if worker.pipe is None:
             worker.deadline_s = now + self._start_timeout_s
-            problem = worker.start(self._imports)
+            problem = worker.start(self._imports, fresh=self._fresh)
             if problem is not None:
                 self._failed_start(board, "crashed", process_lost(problem, TOO_MANY))
         elif worker.ready:

@@ -37,13 +37,14 @@ class Worker:
     deadline_s: float | None = None
     _process: Any = field(default=None, repr=False)
 
-    def start(self, imports: tuple[str, ...]) -> str | None:
+    def start(self, imports: tuple[str, ...], *, fresh: bool) -> str | None:
         """Start a process, or say why the system does not let us.
 
         It is forked from a server that has no threads, so it starts clean and in milliseconds, and
-        it is told the environment, which the server knows only as it was when that began.
+        it is told the environment, which the server knows only as it was when that began. A fresh
+        one is a Python of its own, with its own hash seed, that has imported nothing.
         """
-        context = get_context("forkserver")
+        context = get_context("spawn") if fresh else get_context("forkserver")
         try:
             ours, theirs = context.Pipe()
         except OSError as error:

@@ -62,7 +62,7 @@ def test_bad_players_cost_only_their_own_episodes(paths):
         "test/raises", "test/hangs", "test/dies", "test/garbage", "test/bot", "benchmark/flat"
     )
     config = RunnerConfig(
-        workers=2, timeout_s=20.0, imports=(PLAYERS,), optimum=False, max_calls=300
+        workers=2, timeout_s=10.0, imports=(PLAYERS,), optimum=False, max_calls=300
     )
     report = BenchmarkRunner(config).run(paths[:1], agents)
     rows = {row["player"]: row for row in report.rows}

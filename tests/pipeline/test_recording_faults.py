@@ -22,7 +22,7 @@ def rows_of(store):
 
 class Hasty(LocalExecutor):
     def run(self, jobs, progress=None, *, timeout_s=None):
-        return super().run(jobs, progress, timeout_s=20.0)
+        return super().run(jobs, progress, timeout_s=10.0)
 
 
 def test_a_bad_job_costs_its_own_snapshot(tmp_path, monkeypatch):

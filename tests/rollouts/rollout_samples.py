@@ -149,6 +149,13 @@ class PidJob(Job):
         return {"status": "ok", "pid": os.getpid(), "group": os.getpgid(0)}
 
 
+class HashJob(Job):
+    """Says what a word hashes to here, and which seed of hashes it was told."""
+
+    def run(self):
+        return {"status": "ok", "hash": hash("word"), "told": os.environ["PYTHONHASHSEED"]}
+
+
 class MarkJob(Job):
     """Writes a process id to a file: its own and then hangs, or its child's and then crashes."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from rollout_samples import MarkJob, PidJob
+from rollout_samples import HashJob, MarkJob, PidJob
 
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError
@@ -254,3 +254,14 @@ def test_a_kept_process_that_died_or_was_late_is_replaced():
         late = executor.run([episode("e", "hang")], timeout_s=0.5).rows
         assert late[0]["status"] == "timeout"
         assert executor.run([PidJob()]).rows[0]["status"] == "ok"
+
+
+@pytest.mark.parametrize(("fresh", "seeds"), [(True, 2), (False, 1)])
+def test_only_a_fresh_worker_has_a_hash_seed_of_its_own(fresh, seeds, monkeypatch):
+    found = set()
+    for seed in ("1", "2"):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        (row,) = LocalExecutor(1, imports=IMPORTS, fresh=fresh).run([HashJob()]).rows
+        found.add(row["hash"])
+        assert row["told"] == seed  # the environment is handed over either way
+    assert len(found) == seeds

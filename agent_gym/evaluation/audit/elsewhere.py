@@ -93,7 +93,7 @@ def play_away(
             return None
         job = job.model_copy(update={"clock_shift_s": clock_shift_s})
         with _environment(HASH_SEED, str(hash_seed)):
-            return LocalExecutor(1).run([job]).rows[0]
+            return LocalExecutor(1, fresh=True).run([job]).rows[0]
 
 
 def found_at(address: str) -> Any:

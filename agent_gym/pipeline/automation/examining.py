@@ -68,7 +68,7 @@ def duel(
 
 def replay_equal(model: Path, snapshot: Path) -> bool:
     """Say whether two new processes play an episode alike, whatever time they take."""
-    executor = LocalExecutor(1, imports=IMPORTS)
+    executor = LocalExecutor(1, imports=IMPORTS, fresh=True)
     first, second = (
         _without_time(_played({CHALLENGER: model}, [snapshot], executor)[0]) for _ in range(2)
     )
