@@ -26,8 +26,9 @@ demo: $(READY)           ## a backtest from market to report, end to end
 train-lander: $(READY)   ## PPO lands on the moon: model, curve, report and video (about 2 minutes)
 	OMP_NUM_THREADS=1 $(BIN)/agent-gym train --config lander-ppo --seeds 1
 
-LEARNER ?= sb3
-results: $(READY)        ## the table of the lander, 5 seeds each (hours; LEARNER=sbx is several times as fast)
+LEARNER ?= sbx
+results: $(READY)        ## the table of the lander, 5 seeds each (hours; LEARNER=sb3 is several times as slow)
+	if [ $(LEARNER) = sbx ]; then $(BIN)/python -c "import sbx" || $(BIN)/pip install -q "sbx-rl>=0.28"; fi
 	for name in lander-ppo lander-ppo-1m lander-a2c; do \
 	  OMP_NUM_THREADS=1 $(BIN)/agent-gym train --config $$name --seeds 5 || exit 1; done
 	for name in lander-sac lander-td3; do \

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from agent_gym.reporting.canvas import NARROW, WIDE, inline_svg
 from agent_gym.reporting.document import Dress, html_document
-from agent_gym.reporting.nightly.text import one_line, visible
+from agent_gym.reporting.text import one_line, visible
 
 SCRIPT, STYLE = "page.js", "page.css"
 NO_SCRIPT = ".copy, #theme { display: none; }"

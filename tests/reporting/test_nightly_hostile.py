@@ -27,7 +27,7 @@ from agent_gym.reporting.nightly import (
     run_view,
     summary_view,
 )
-from agent_gym.reporting.nightly.text import one_line, visible
+from agent_gym.reporting.text import one_line, visible
 from tests.reporting import nightly_strategies as odd
 from tests.reporting.result_samples import bad_night, finding_like, like
 

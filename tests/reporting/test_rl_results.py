@@ -11,6 +11,7 @@ from agent_gym.apps.cli.results import app
 from agent_gym.core.errors import DataError
 from agent_gym.reporting.rl.published import published
 from agent_gym.reporting.rl.results import results_page, results_table
+from agent_gym.reporting.rl.writing import write_lander_results
 from agent_gym.training.rl.config import TrainerConfig, read_trainer_config
 from agent_gym.training.rl.experiment_config import shipped_config
 from tests.reporting.run_samples import write_arm, write_run
@@ -49,6 +50,25 @@ def test_a_row_for_each_config_of_the_lander(stored):
         assert row["episodes"] == 100
     assert [row["published"]["mean"] for row in rows] == [242.1, 242.1, 155.8, 260.4, 207.5]
     assert rows == json.loads(json.dumps(rows))
+
+
+def test_seeds_that_failed_and_steps_that_were_taken_are_told(tmp_path):
+    write_arm(tmp_path / "a", 4, 250.0, iterations=30)
+    write_run(tmp_path / "a", 5, level=-15.0, iterations=30)
+    (row,) = results_table([tmp_path])
+    text = results_page([row], "x")
+    assert "did not come to 200" in text
+    assert f"seed 5 with {row['per_seed'][4]['mean']:.1f}" in text
+    assert "seed 4 with" not in text
+    taken = row | {"steps": 250_000, "steps_taken": 251_904}
+    assert "| 250k (251,904 taken) |" in results_page([taken], "x")
+
+
+def test_every_final_episode_lies_beside_the_table(stored, tmp_path):
+    rows = write_lander_results([stored], tmp_path, "x")
+    lines = (tmp_path / "lunar_lander_episodes.csv").read_text().splitlines()
+    assert lines[0] == "run,training_seed,episode_seed,reward,length"
+    assert len(lines) == 1 + sum(row["seeds"] * row["episodes"] for row in rows)
 
 
 def test_continuous_games_have_their_own_figures():

@@ -8,7 +8,6 @@ import pytest
 
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.envs.training_env import EnvRecipe
-from agent_gym.reporting.nightly.text import number
 from agent_gym.reporting.rl import read_arms, write_report
 from agent_gym.reporting.rl.videos import (
     Frame,
@@ -18,6 +17,7 @@ from agent_gym.reporting.rl.videos import (
     pick_episodes,
     record_episode,
 )
+from agent_gym.reporting.text import number
 from agent_gym.training.rl.episodes import play_episodes
 from agent_gym.training.rl.trainer import create_trainer_from_config
 

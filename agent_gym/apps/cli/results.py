@@ -10,6 +10,7 @@ import typer
 
 from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.apps.cli.workspace import check_writable
+from agent_gym.reporting.canvas import steps_text
 from agent_gym.reporting.rl import read_arms, verdict_of, write_lander_results, write_report
 from agent_gym.reporting.rl.page import best_arm
 from agent_gym.reporting.rl.results import algorithm_of
@@ -39,7 +40,7 @@ def lander(
     rows = write_lander_results(sources, out, command)
     shown = table(
         f"Lunar lander ({out / 'lunar_lander.md'})",
-        ("algorithm", "environment", "steps", "seeds", "IQM", "low", "high", "published"),
+        ("run", "algorithm", "steps taken", "seeds", "IQM", "95 %", "published"),
         [_line(row) for row in rows],
     )
     emit({"out": str(out), "rows": rows}, as_json=as_json, view=shown)
@@ -71,10 +72,10 @@ def page(
 
 def _line(row: dict[str, Any]) -> tuple[object, ...]:
     known = row["published"]
-    ends = ("-" if row[end] is None else f"{row[end]:.1f}" for end in ("low", "high"))
-    beside = "-" if known is None else f"{known['mean']:g} at {known['steps']:,}"
-    trained = (algorithm_of(row), row["env"], row["steps"], row["seeds"])
-    return (*trained, f"{row['iqm']:.1f}", *ends, beside)
+    ends = "-" if row["low"] is None else f"{row['low']:.1f} to {row['high']:.1f}"
+    beside = "-" if known is None else f"{known['mean']:g} at {steps_text(known['steps'])}"
+    trained = (row["name"], algorithm_of(row), row["steps_taken"], row["seeds"])
+    return (*trained, f"{row['iqm']:.1f}", ends, beside)
 
 
 def _say(text: str) -> None:

@@ -14,7 +14,7 @@ from agent_gym.apps.cli.config_options import parse_pairs
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import home
 from agent_gym.core.registry import Config
-from agent_gym.reporting.nightly.text import many
+from agent_gym.reporting.text import many
 from agent_gym.training.rl.arms import trainer_config
 from agent_gym.training.rl.config import TrainerConfig, read_mapping
 from agent_gym.training.rl.experiment_config import (

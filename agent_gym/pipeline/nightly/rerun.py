@@ -16,7 +16,7 @@ from agent_gym.pipeline.nightly.crew import Task
 from agent_gym.pipeline.nightly.frozen import FrozenCrew
 from agent_gym.pipeline.nightly.proof import check_played, most_different, prove
 from agent_gym.pipeline.nightly.run import Played, Player, sample_of, suite_samples
-from agent_gym.reporting.nightly.text import many, span
+from agent_gym.reporting.text import many, span
 
 
 @dataclass(frozen=True, slots=True)

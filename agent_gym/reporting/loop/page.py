@@ -9,8 +9,8 @@ from agent_gym.core.files import to_json
 from agent_gym.reporting.loop.plots import duel, rounds_curve
 from agent_gym.reporting.loop.report import Asked, LoopReport
 from agent_gym.reporting.nightly.rows import command
-from agent_gym.reporting.nightly.text import number, one_line, visible
 from agent_gym.reporting.parts import header, pairs, plot, section, table, tiles, whole_page
+from agent_gym.reporting.text import number, one_line, visible
 
 SIGNS = {"good": "\N{CHECK MARK}", "bad": "\N{BALLOT X}", "same": "\N{EN DASH}", "unsure": "!"}
 SHORT = 12

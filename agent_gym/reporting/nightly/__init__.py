@@ -31,8 +31,8 @@ from agent_gym.reporting.nightly.run import (
     PastNight,
     SeedLists,
 )
-from agent_gym.reporting.nightly.text import replay_command
 from agent_gym.reporting.nightly.verdict import headline, light, troubles, verdict
+from agent_gym.reporting.text import replay_command
 
 __all__ = [
     "BaselineRecord",

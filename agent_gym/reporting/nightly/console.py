@@ -27,15 +27,6 @@ from agent_gym.reporting.nightly.documents import report_document
 from agent_gym.reporting.nightly.markdown import change
 from agent_gym.reporting.nightly.pairs import Pairs
 from agent_gym.reporting.nightly.run import NightlyResult, NightlyRun
-from agent_gym.reporting.nightly.text import (
-    chance,
-    interval,
-    many,
-    number,
-    one_line,
-    span,
-    two_numbers,
-)
 from agent_gym.reporting.nightly.verdict import (
     BROKEN,
     SAME_WORDS,
@@ -48,6 +39,15 @@ from agent_gym.reporting.nightly.verdict import (
     severity,
     troubles,
     word_of,
+)
+from agent_gym.reporting.text import (
+    chance,
+    interval,
+    many,
+    number,
+    one_line,
+    span,
+    two_numbers,
 )
 
 PLAIN_EVERY_S = 5.0

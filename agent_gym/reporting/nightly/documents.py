@@ -22,7 +22,6 @@ from agent_gym.evaluation.gate.samples import Sample, ScenarioSamples, few_notes
 from agent_gym.evaluation.scenarios.metric import Metric
 from agent_gym.reporting.nightly.pairs import Pairs
 from agent_gym.reporting.nightly.run import BaselineRecord, NightlyResult, NightlyRun
-from agent_gym.reporting.nightly.text import finite, one_line, visible
 from agent_gym.reporting.nightly.verdict import (
     WORDS,
     Trouble,
@@ -37,6 +36,7 @@ from agent_gym.reporting.nightly.verdict import (
     verdict,
     word_of,
 )
+from agent_gym.reporting.text import finite, one_line, visible
 
 REPORT_SCHEMA, DIFF_SCHEMA = "agent_gym.report/1", "agent_gym.diff/1"
 BASELINE_SCHEMA = "agent_gym.baseline/1"

@@ -9,14 +9,6 @@ from agent_gym.evaluation.gate.diff import Finding
 from agent_gym.reporting.nightly.markdown import change
 from agent_gym.reporting.nightly.pairs import Pairs
 from agent_gym.reporting.nightly.run import NightlyResult
-from agent_gym.reporting.nightly.text import (
-    chance,
-    interval,
-    number,
-    one_line,
-    two_numbers,
-    visible,
-)
 from agent_gym.reporting.nightly.verdict import (
     BROKEN,
     UNJUDGED,
@@ -29,6 +21,14 @@ from agent_gym.reporting.nightly.verdict import (
     troubles,
     verdict,
     word_of,
+)
+from agent_gym.reporting.text import (
+    chance,
+    interval,
+    number,
+    one_line,
+    two_numbers,
+    visible,
 )
 
 NIGHT = "agent_gym.night"

@@ -8,16 +8,6 @@ from collections.abc import Iterable, Sequence
 from agent_gym.evaluation.gate.diff import Finding
 from agent_gym.reporting.nightly.pairs import Pairs
 from agent_gym.reporting.nightly.run import NightlyResult
-from agent_gym.reporting.nightly.text import (
-    SAME,
-    chance,
-    interval,
-    many,
-    number,
-    one_line,
-    percent,
-    two_numbers,
-)
 from agent_gym.reporting.nightly.verdict import (
     BROKEN,
     SAME_WORDS,
@@ -31,6 +21,16 @@ from agent_gym.reporting.nightly.verdict import (
     severity,
     troubles,
     word_of,
+)
+from agent_gym.reporting.text import (
+    SAME,
+    chance,
+    interval,
+    many,
+    number,
+    one_line,
+    percent,
+    two_numbers,
 )
 
 MAX_CHARS = 60_000  # a comment may have 65,536

@@ -28,7 +28,6 @@ from agent_gym.reporting.nightly.sections import (
     provenance,
     scenarios,
 )
-from agent_gym.reporting.nightly.text import many, minute, one_line, visible
 from agent_gym.reporting.nightly.verdict import (
     SAME_WORDS,
     UNJUDGED,
@@ -36,6 +35,7 @@ from agent_gym.reporting.nightly.verdict import (
     light,
     word_of,
 )
+from agent_gym.reporting.text import many, minute, one_line, visible
 
 MOST_CHARTS = 12
 SCRIPT, STYLE = "nightly.js", "nightly.css"

@@ -9,7 +9,7 @@ from msgspec import Struct
 from agent_gym.evaluation.gate.diff import Finding
 from agent_gym.evaluation.gate.samples import SuiteSamples
 from agent_gym.reporting.nightly.run import NightlyResult
-from agent_gym.reporting.nightly.text import finite, replay_command
+from agent_gym.reporting.text import finite, replay_command
 
 WORST = 3
 

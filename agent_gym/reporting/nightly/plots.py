@@ -13,7 +13,7 @@ from msgspec import Struct
 from agent_gym.evaluation.gate.diff import Finding
 from agent_gym.reporting.nightly.pairs import Pair
 from agent_gym.reporting.nightly.run import Past
-from agent_gym.reporting.nightly.text import finite, minute, number, visible
+from agent_gym.reporting.text import finite, minute, number, visible
 
 MOST_DOTS = 120
 STRIP, LARGE = (150.0, 26.0), (620.0, 118.0)

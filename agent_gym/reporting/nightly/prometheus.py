@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from agent_gym.reporting.nightly.documents import metric_means
 from agent_gym.reporting.nightly.run import NightlyResult
-from agent_gym.reporting.nightly.text import epoch_s, finite, one_line
 from agent_gym.reporting.nightly.verdict import (
     VERDICTS,
     by_severity,
@@ -24,6 +23,7 @@ from agent_gym.reporting.nightly.verdict import (
     verdict,
     word_of,
 )
+from agent_gym.reporting.text import epoch_s, finite, one_line
 
 MAX_SERIES = 2_000
 RESERVED = 100  # series for what is not told of each metric or scenario

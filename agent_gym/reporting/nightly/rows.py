@@ -12,7 +12,16 @@ from agent_gym.reporting.nightly.markdown import change
 from agent_gym.reporting.nightly.pairs import Pairs, Worst
 from agent_gym.reporting.nightly.plots import history, large_strip, points_of, strip
 from agent_gym.reporting.nightly.run import NightlyResult
-from agent_gym.reporting.nightly.text import (
+from agent_gym.reporting.nightly.verdict import (
+    BROKEN,
+    SAME_WORDS,
+    UNJUDGED,
+    WORDS,
+    by_severity,
+    severity,
+    word_of,
+)
+from agent_gym.reporting.text import (
     DASH,
     chance,
     finite,
@@ -22,15 +31,6 @@ from agent_gym.reporting.nightly.text import (
     one_line,
     two_numbers,
     visible,
-)
-from agent_gym.reporting.nightly.verdict import (
-    BROKEN,
-    SAME_WORDS,
-    UNJUDGED,
-    WORDS,
-    by_severity,
-    severity,
-    word_of,
 )
 
 MOST_ROWS, MOST_PLOTS, MOST_CARDS, MOST_LISTED = 1_000, 220, 30, 100

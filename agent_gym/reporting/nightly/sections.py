@@ -10,16 +10,6 @@ from agent_gym.core.files import to_json
 from agent_gym.reporting.nightly.documents import plain, report_document, scenario_notes
 from agent_gym.reporting.nightly.rows import MARKS, MOST_ROWS, Rows, colour_of, command
 from agent_gym.reporting.nightly.run import NightlyResult
-from agent_gym.reporting.nightly.text import (
-    epoch_s,
-    many,
-    minute,
-    number,
-    one_line,
-    replay_command,
-    span,
-    visible,
-)
 from agent_gym.reporting.nightly.verdict import (
     SAME_WORDS,
     UNJUDGED,
@@ -31,6 +21,16 @@ from agent_gym.reporting.nightly.verdict import (
     light,
     troubles,
     word_of,
+)
+from agent_gym.reporting.text import (
+    epoch_s,
+    many,
+    minute,
+    number,
+    one_line,
+    replay_command,
+    span,
+    visible,
 )
 
 MOST_SQUARES, MOST_TROUBLES, MOST_SEEDS, MOST_NOTED = 30, 50, 12, 200

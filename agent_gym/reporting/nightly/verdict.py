@@ -12,7 +12,7 @@ from msgspec import Struct
 from agent_gym.evaluation.gate.diff import Finding, Word
 from agent_gym.evaluation.gate.samples import Sample, ScenarioSamples
 from agent_gym.reporting.nightly.run import NightlyResult, NightlyRun
-from agent_gym.reporting.nightly.text import many, one_line
+from agent_gym.reporting.text import many, one_line
 
 Light: TypeAlias = Literal["good", "unsure", "bad"]
 Severity: TypeAlias = Literal["critical", "major", "none"]

@@ -8,8 +8,8 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from agent_gym.reporting.canvas import steps_text
-from agent_gym.reporting.nightly.text import many
 from agent_gym.reporting.rl.verdict import LEAST_SEEDS
+from agent_gym.reporting.text import many
 
 
 class Aim(NamedTuple):

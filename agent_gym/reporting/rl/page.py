@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from agent_gym.core.errors import DataError
 from agent_gym.reporting.canvas import steps_text
-from agent_gym.reporting.nightly.text import many, one_line
 from agent_gym.reporting.parts import header, plot, section, whole_page
 from agent_gym.reporting.rl.compare_plots import comparison, distributions, profiles, survival
 from agent_gym.reporting.rl.curves import score_of
@@ -28,6 +27,7 @@ from agent_gym.reporting.rl.sections import (
     videos,
 )
 from agent_gym.reporting.rl.verdict import published_for, verdict_of
+from agent_gym.reporting.text import many, one_line
 
 BAND = "Line: interquartile mean over seeds. Shade: 95 % bootstrap interval of it. "
 MOST_ARMS = 12

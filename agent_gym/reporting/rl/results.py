@@ -9,13 +9,13 @@ from typing import Any
 from agent_gym.agents.sb3.config import CONFIGS
 from agent_gym.core.errors import DataError
 from agent_gym.reporting.canvas import steps_text
-from agent_gym.reporting.nightly.text import many, number, one_line, span
 from agent_gym.reporting.rl.aims import missing_section
 from agent_gym.reporting.rl.commands import training_command
 from agent_gym.reporting.rl.curves import score_of, share_above
 from agent_gym.reporting.rl.published import SOLVED
 from agent_gym.reporting.rl.runs import Arm, read_arms
 from agent_gym.reporting.rl.verdict import LEAST_SEEDS, published_for
+from agent_gym.reporting.text import many, number, one_line, span
 from agent_gym.training.rl.config import TrainerConfig
 
 ORDER = ("ppo", "a2c", "sac", "td3")
@@ -44,8 +44,9 @@ AGAIN = """## Make it again
 
     {command}
 
-reads the stored runs and writes this page, `lunar_lander.json` with every figure of it, and the
-picture of the curves. Runs that are finished are not run again, so seeds can be added later.
+reads the stored runs and writes this page, `lunar_lander.json` with every figure of it,
+`lunar_lander_episodes.csv` with every final episode, and the picture of the curves. Runs that are
+finished are not run again, so seeds can be added later.
 """
 
 
@@ -82,6 +83,7 @@ def row_of(arm: Arm) -> dict[str, Any]:
         "algo": arm.algo,
         "env": arm.env,
         "steps": arm.steps,
+        "steps_taken": arm.steps_taken,
         "seeds": score.seeds,
         "iqm": score.iqm,
         "low": score.low,
@@ -129,6 +131,7 @@ def results_page(rows: Sequence[dict[str, Any]], command: str, picture: str | No
     parts = [HEAD.format(episodes=episodes), _table(rows), BESIDE.format(solved=SOLVED)]
     if any(row["learner"] == "sbx" for row in rows):
         parts.append(IN_JAX)
+    parts += _failures(rows)
     short = [row for row in rows if row["seeds"] < AWAITED or row["missing"]]
     if short:
         parts.append(_short_of(short))
@@ -165,13 +168,24 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     lines = [_line(heads), _line(["---", "---", *["---:"] * 7, "---"])]
     for row in rows:
         known, share, cpu_s = row["published"], row["share_above_200"], row["cpu_s"]
-        cells = [algorithm_of(row), row["env"], steps_text(row["steps"]), str(row["seeds"])]
+        cells = [algorithm_of(row), row["env"], trained_for(row), str(row["seeds"])]
         cells += [f"**{row['iqm']:.1f}**", _ends(row), f"{row['mean']:.1f}"]
         cells.append("-" if share is None else f"{100.0 * share:.1f} %")
         cells.append("-" if cpu_s is None else span(cpu_s))
         cells.append(f"{known['mean']:g} at {steps_text(known['steps'])}" if known else "-")
         lines.append(_line(cells))
     return "\n".join(lines) + "\n"
+
+
+def trained_for(row: dict[str, Any]) -> str:
+    """Return the steps of a row, and how many were taken where that is not the same.
+
+    Example:
+        >>> trained_for({"steps": 250_000, "steps_taken": 251_904})
+        '250k (251,904 taken)'
+    """
+    said = steps_text(row["steps"])
+    return said if row["steps_taken"] <= row["steps"] else f"{said} ({row['steps_taken']:,} taken)"
 
 
 def _ends(row: dict[str, Any]) -> str:
@@ -188,6 +202,18 @@ def _short_of(rows: Sequence[dict[str, Any]]) -> str:
         lines.append(f"- {said}")
     text = f"Fewer than {AWAITED} seeds, or some without a result; {LEAST_SEEDS} are the least:"
     return "\n".join((text, "", *lines, ""))
+
+
+def _failures(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the seeds that did not solve the game: the interquartile mean leaves the worst out."""
+    lines = [
+        f"- {_title(row)}: seed {each['seed']} with {each['mean']:.1f}"
+        for row in rows
+        for each in row["per_seed"]
+        if each["mean"] < SOLVED
+    ]
+    text = "Seeds that did not come to {:g}; the interquartile mean leaves the worst seed out:"
+    return ["\n".join((text.format(SOLVED), "", *lines, ""))] if lines else []
 
 
 def _seeds(rows: Sequence[dict[str, Any]]) -> str:

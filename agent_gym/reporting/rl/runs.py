@@ -151,8 +151,12 @@ class Arm:
     def steps(self) -> int:
         """Return the steps of training that were asked for, or taken where nothing says so."""
         asked = self.config.get("steps")
-        taken = max((run.result.steps for run in self.runs if run.result), default=0)
-        return int(asked) if asked is not None else taken
+        return int(asked) if asked is not None else self.steps_taken
+
+    @property
+    def steps_taken(self) -> int:
+        """Return the steps that were taken: whole iterations, so a few more than were asked for."""
+        return max((run.result.steps for run in self.runs if run.result), default=0)
 
     @property
     def scores(self) -> FloatArray:

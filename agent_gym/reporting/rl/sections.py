@@ -12,7 +12,6 @@ import yaml
 from agent_gym.core.files import to_json
 from agent_gym.reporting.canvas import PALETTE, steps_text
 from agent_gym.reporting.nightly.rows import command
-from agent_gym.reporting.nightly.text import DASH, many, number, one_line, span, visible
 from agent_gym.reporting.parts import pairs, table, tiles
 from agent_gym.reporting.rl.clips import Clip
 from agent_gym.reporting.rl.commands import training_command
@@ -20,6 +19,7 @@ from agent_gym.reporting.rl.curves import reached_curve, score_of, share_above, 
 from agent_gym.reporting.rl.published import SOLVED
 from agent_gym.reporting.rl.runs import Arm, Run
 from agent_gym.reporting.rl.verdict import Light, Verdict, published_for
+from agent_gym.reporting.text import DASH, many, number, one_line, span, visible
 
 MARKS: dict[Light, str] = {
     "good": "\N{CHECK MARK}",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from agent_gym.reporting.canvas import steps_text
-from agent_gym.reporting.nightly.text import many, number
 from agent_gym.reporting.rl.curves import Score, score_of
 from agent_gym.reporting.rl.published import SOURCE, Published, published
 from agent_gym.reporting.rl.runs import Arm
+from agent_gym.reporting.text import many, number
 
 Light: TypeAlias = Literal["good", "unsure", "bad", "same"]
 LEAST_SEEDS = 5  # fewer are a smoke test: two handfuls of seeds of one algorithm can look different

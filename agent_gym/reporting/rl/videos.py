@@ -21,8 +21,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.envs.training_env import EnvRecipe, make_single_env
-from agent_gym.reporting.nightly.text import one_line
 from agent_gym.reporting.rl.clips import Clip
+from agent_gym.reporting.text import one_line
 
 BLOCK = 16
 PICTURES = "rgb_array"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from agent_gym.agents.sb3.artifact import load_policy
 from agent_gym.core.errors import ConfigError, DataError
@@ -14,7 +15,6 @@ from agent_gym.core.files import atomic_path, write_json, write_text
 from agent_gym.core.registry import configure
 from agent_gym.envs.training_env import EnvRecipe, evaluation_recipe
 from agent_gym.reporting.canvas import png_of, svg_of
-from agent_gym.reporting.nightly.text import number
 from agent_gym.reporting.rl.clips import Clip
 from agent_gym.reporting.rl.page import best_arm, html_page, marks_for
 from agent_gym.reporting.rl.plots import learning_curves
@@ -22,12 +22,14 @@ from agent_gym.reporting.rl.results import lander_arms, results_page, results_ta
 from agent_gym.reporting.rl.runs import Arm, Run, read_arms
 from agent_gym.reporting.rl.sections import Shown
 from agent_gym.reporting.rl.videos import draws_pictures, pick_episodes, record_episode
+from agent_gym.reporting.text import number
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.setup import recipe_of
 
 PAGE, CURVE, VIDEOS = "report.html", "curve.png", "videos"
 TABLE = "lunar_lander"
 MOST_CURVES = 8
+CSV_DIGITS = 4
 
 
 class ReportFiles(NamedTuple):
@@ -77,8 +79,25 @@ def write_lander_results(
     picture = f"{TABLE}.svg"
     write_bytes(out / picture, svg_of(learning_curves(arms[:MOST_CURVES], marks=marks_for(arms))))
     write_json(out / f"{TABLE}.json", rows)
+    write_text(out / f"{TABLE}_episodes.csv", episodes_csv(arms))
     write_text(out / f"{TABLE}.md", results_page(rows, command, picture))
     return rows
+
+
+def episodes_csv(arms: Sequence[Arm]) -> str:
+    """Return every final episode of every seed, so that each figure can be drawn again."""
+    tables = [
+        run.final_episodes.select(
+            pl.lit(arm.name).alias("run"),
+            pl.lit(run.seed).alias("training_seed"),
+            pl.col("seed").alias("episode_seed"),
+            pl.col("reward").round(CSV_DIGITS),
+            "length",
+        )
+        for arm in arms
+        for run in arm.finished
+    ]
+    return pl.concat(tables).write_csv()
 
 
 def film_episodes(arm: Arm) -> Iterator[tuple[str, Clip]]:
