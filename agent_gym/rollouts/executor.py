@@ -92,9 +92,9 @@ class LocalExecutor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the processes that were kept."""
+        """End the processes that were kept; a run of another thread is cut short."""
         kept, self._kept = self._kept or [], None
-        with undisturbed():
+        with self._busy, undisturbed():
             _kill(kept)
 
     def run(
@@ -137,6 +137,8 @@ class LocalExecutor:
         keeping = False
         try:
             while board.done < len(board):
+                if keep and self._kept is None:
+                    raise KeyboardInterrupt  # the executor was left while another thread used it
                 for worker in workers:
                     self._employ(worker, board)
                 self._listen(workers, board)

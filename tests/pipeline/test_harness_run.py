@@ -130,9 +130,16 @@ def test_a_job_that_failed_is_taken_up_by_the_next_run(first, tmp_path, monkeypa
             run_harness(SMALL, copied, Silence())
     options = SMALL.model_copy(update={"rounds": 1})
     told = []
-    run_harness(options, copied, Told(told))
-    assert [name for name in told if name.startswith("go on with train-run-")]
+    outcome = run_harness(options, copied, Told(told))
+    assert f"go on with train-{outcome.run_id}" in told
+    assert "agents play" not in told  # the run that was cut off is the one that was asked for
+    assert outcome.cut_off
+    assert outcome.job.stages["training"]["rounds"][
+        SMALL.rounds - 1
+    ]  # as it was asked for at first
+    assert Path(outcome.report).is_file()
     with copied.opened(AutomationConfig()) as stages:
+        assert [each.event for each in stages.deployments.history()].count("sealed look") == 2
         assert {batch.status for batch in stages.store.batches.newest(limit=10)} == {"completed"}
 
 

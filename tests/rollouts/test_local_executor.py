@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from rich.console import Console
@@ -265,3 +266,17 @@ def test_only_a_fresh_worker_has_a_hash_seed_of_its_own(fresh, seeds, monkeypatc
         found.add(row["hash"])
         assert row["told"] == seed  # the environment is handed over either way
     assert len(found) == seeds
+
+
+def test_leaving_the_block_cuts_a_run_of_another_thread_short():
+    found = []
+    with LocalExecutor(1, imports=IMPORTS) as executor:
+        executor.run([PidJob()])
+        jobs = [episode("e", "hang"), PidJob()]
+        thread = Thread(target=lambda: found.append(executor.run(jobs)))
+        thread.start()
+        wait_for(executor._busy.locked)
+    thread.join(30.0)
+    (batch,) = found
+    assert batch.status == "partial"
+    assert batch.rows[-1]["status"] == "cancelled"

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import current_thread, main_thread
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -25,7 +31,7 @@ app = typer.Typer(
     subcommand_metavar="",
     context_settings={"allow_interspersed_args": True},
 )
-HASH, FAILED = 12, 1
+HASH, FAILED, SIGNALLED = 12, 1, 128
 
 
 class _Bars:
@@ -68,7 +74,8 @@ def harness(
     """Let agents play, train on what was recorded, judge on sealed snapshots, and serve the best.
 
     A model that is not shown to be better is not promoted; the reason is told. Run it again to go
-    on from the champion that serves now. Ends with code 1 if agents are answered by another model
+    on from the champion that serves now; a run that was cut off is finished first, and is then the
+    one that is told of. Ends with code 1 if agents are answered by another model
     than the one that serves.
     """
     place = LoopFolder.at(folder)
@@ -78,7 +85,7 @@ def harness(
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=notes) as bars:
+    with Progress(*columns, console=notes) as bars, _ended_at_once(bars):
         outcome = run_harness(options, place, _Bars(bars), argv=sys.argv, url=url)
     payload = outcome.model_dump(mode="json") | {"promoted": outcome.promoted}
     emit(payload, as_json=as_json, view=_view(outcome))
@@ -86,8 +93,33 @@ def harness(
         raise typer.Exit(FAILED)
 
 
+@contextmanager
+def _ended_at_once(bars: Progress) -> Iterator[None]:
+    """End on Ctrl-C or SIGTERM as on kill -9, after which everything goes on, and say so.
+
+    The job runs in a thread, which could not be stopped in any other way.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    def end(number: int, _: FrameType | None) -> None:
+        bars.stop()
+        notes.print("Stopped. The same command finishes this run.", soft_wrap=True)
+        os._exit(SIGNALLED + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _view(outcome: HarnessOutcome) -> RenderableType:
+    again = "one that had been cut off was finished; run it again for a new one"
     rows: list[tuple[object, ...]] = [
+        ("run", again if outcome.cut_off else "new"),
         ("snapshots", ", ".join(f"{count} {name}" for name, count in outcome.snapshots.items())),
         ("trajectories stored", f"{outcome.trajectories['stored']:,}"),
         ("steps stored", f"{outcome.steps:,}"),

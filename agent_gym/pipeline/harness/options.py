@@ -67,9 +67,13 @@ class HarnessOptions(Config):
 
 
 class HarnessOutcome(Config):
-    """What a run came to; ``answered`` names the model behind each agent's tick at the end."""
+    """What a run came to; ``answered`` names the model behind each agent's tick at the end.
+
+    ``cut_off`` says that it was begun by an earlier process, and only finished by this one.
+    """
 
     run_id: str
+    cut_off: bool = False
     snapshots: dict[str, int]
     trajectories: dict[str, int]
     steps: int

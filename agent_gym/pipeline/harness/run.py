@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from agent_gym.pipeline.registry import RolloutPolicy
 from agent_gym.pipeline.runtime import AgentRuntime, RuntimeConfig, verify_served
 
 POINTS = 1_000
+RUN, JOB = "run-", "train-"
 log = logging.getLogger(__name__)
 
 
@@ -45,6 +46,17 @@ class _Loop:
     @property
     def agents(self) -> tuple[str, ...]:
         return tuple(f"agent-{k}" for k in range(self.options.agents))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What was played and trained; ``ready`` is what was found in between."""
+
+    run_id: str
+    champion: str
+    job: JobOutcome | None
+    played: list[dict[str, Any]] = field(default_factory=list)
+    ready: Readiness | None = None
 
 
 def run_harness(
@@ -67,30 +79,27 @@ def run_harness(
     rollout = RolloutPolicy(cooldown_s=0.0)
     with folder.opened(_config(options), rollout=rollout, url=url, listener=listener) as stages:
         loop = _Loop(options, folder, stages, listener)
-        if options.train:
-            _take_up(loop)
+        cut_off = _take_up(loop) if options.train else None
         sets = _snapshots(options, folder, listener)
-        champion = _champion(loop, sets["train"])
-        before, run_id = stages.readiness(), _next_run(stages)
-        played = _play(loop, champion, sets["train"], run_id)
-        after = stages.readiness()
-        job = _train(loop, run_id) if options.train else None
-        answered, doubts = _answers(loop, job)
+        champion, before = _champion(loop, sets["train"]), stages.readiness()
+        run = cut_off or _run(loop, champion, sets["train"])
+        answered, doubts = _answers(loop, run.job)
         counts = stages.store.counts()
         outcome = HarnessOutcome(
-            run_id=run_id,
+            run_id=run.run_id,
+            cut_off=run is cut_off,
             snapshots={name: len(paths) for name, paths in sets.items()},
             trajectories={"stored": counts.total, "unused": counts.unused, "groups": counts.groups},
             steps=counts.steps,
-            played=played,
-            champion_before=champion,
+            played=run.played,
+            champion_before=run.champion,
             readiness_before=_told(before),
-            readiness_after=_told(after),
-            job=job,
+            readiness_after=_told(run.ready or before),
+            job=run.job,
             answered=answered,
             rollout_verified=not doubts,
             rollout_words=doubts or "every agent was answered by the model that serves",
-            report=str(folder.reports / run_id / "report.html"),
+            report=str(folder.reports / run.run_id / "report.html"),
         )
         write_report(outcome, stages, options, argv)
         return outcome
@@ -161,23 +170,40 @@ def _check_kind(options: HarnessOptions, champion: Path) -> None:
         )
 
 
-def _take_up(loop: _Loop) -> None:
-    """Go on with jobs that were cut off or failed; one that fails again is left, and told."""
+def _run(loop: _Loop, champion: str, snapshots: tuple[Path, ...]) -> _Run:
+    run_id = _next_run(loop.stages)
+    played = _play(loop, champion, snapshots, run_id)
+    ready = loop.stages.readiness()
+    job = _train(loop, run_id) if loop.options.train else None
+    return _Run(run_id, champion, job, played, ready)
+
+
+def _take_up(loop: _Loop) -> _Run | None:
+    """Go on with jobs that were cut off or failed; one that fails again is left, and told.
+
+    Returns:
+        The last run of the harness among them that came to its end: it is the one asked for.
+    """
+    ended = None
     if not loop.folder.workflows(loop.stages.store).is_file():
-        return
+        return ended
     with running(loop.stages, loop.folder.workflows(loop.stages.store)) as runtime:
         for job_id in (*runtime.under_way(), *runtime.failed()):
             loop.listener.stage(f"go on with {job_id}")
             try:
-                runtime.run(TrainingJob(job_id=job_id))
+                job = runtime.run(TrainingJob(job_id=job_id))
             except AgentGymError as error:
                 log.warning("job %s failed again: %s", job_id, error)
+                continue
+            if job_id.startswith(f"{JOB}{RUN}"):
+                ended = _Run(job_id.removeprefix(JOB), job.champion, job)
+    return ended
 
 
 def _next_run(stages: Stages) -> str:
     """Return a name that no run has: how often it was played before, and by whom."""
     state = {"trajectories": stages.store.count(), "champion": stages.champion()}
-    return f"run-{fingerprint(state)[:12]}"
+    return f"{RUN}{fingerprint(state)[:12]}"
 
 
 def _play(
@@ -196,7 +222,7 @@ def _play(
 def _train(loop: _Loop, run_id: str) -> JobOutcome:
     options = loop.options
     job = TrainingJob(
-        job_id=f"train-{run_id}", force=options.force, shuffle_rewards=options.shuffle_rewards
+        job_id=f"{JOB}{run_id}", force=options.force, shuffle_rewards=options.shuffle_rewards
     )
     with running(loop.stages, loop.folder.workflows(loop.stages.store)) as runtime:
         if runtime.status(job.job_id) is not None:
@@ -215,7 +241,7 @@ def _answers(loop: _Loop, job: JobOutcome | None) -> tuple[dict[str, str | None]
         The model behind each agent, and what is wrong with that, in words.
     """
     stages = loop.stages
-    loop.listener.stage("agents answer")
+    progress = loop.listener.stage("agents answer", len(loop.agents))
     with AgentRuntime(
         stages.store,
         stages.deployments,
@@ -225,6 +251,7 @@ def _answers(loop: _Loop, job: JobOutcome | None) -> tuple[dict[str, str | None]
         for name in loop.agents:
             runtime.add(name, points=POINTS)
         rows = {row.agent_id: row for row in runtime.tick().rows}
+        progress(len(rows), len(loop.agents), {})
     answered = {name: rows[name].model if name in rows else None for name in loop.agents}
     doubts = [
         f"{name} was answered by {model or 'nobody'}: {(rows[name].error or {}).get('what', '')}"
