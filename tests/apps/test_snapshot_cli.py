@@ -80,11 +80,13 @@ def test_players_are_run_and_compared(files):
 
 
 def test_a_failed_player_fails_the_command(files):
-    found, code = told(
-        benchmark.app, "run", files[0]["file"], "--agent", "no-such-agent", "--workers", 1
-    )
+    words = ("run", files[0]["file"], "--workers", 1, "--agent")
+    found, code = told(benchmark.app, *words, "neural/market")  # without its model
     assert code == 4
     assert found["summary"][0]["failed"] == 1
+    with pytest.raises(ConfigError, match="no agent is named 'benchmark/flt'") as caught:
+        told(benchmark.app, *words, "benchmark/flt")
+    assert "benchmark/flat" in caught.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ import shutil
 
 import pytest
 
+from agent_gym.core.errors import StoreError
+from agent_gym.pipeline.automation.config import AutomationConfig
+from agent_gym.pipeline.automation.workflow import running
 from agent_gym.pipeline.harness import workspace
 from agent_gym.pipeline.harness.checkup import check_up
 from agent_gym.pipeline.harness.workspace import LoopFolder
@@ -101,3 +104,21 @@ def test_an_unreadable_setting_is_named(place, monkeypatch):
     one = found(place)["environment"]
     assert one.state == "bad"
     assert "TRAINING_MIN_TRAJECTORIES" in one.next_step
+
+
+def test_a_damaged_record_of_jobs_is_named_and_nothing_is_run(place):
+    folder = LoopFolder(place)
+    with folder.opened(AutomationConfig()) as stages:
+        file = folder.workflows(stages.store)
+        with running(stages, file):
+            pass
+        assert found(place)["jobs"].state == "good"
+        file.write_bytes(b"no database" * 500 + file.read_bytes()[5_500:])
+        one = found(place)["jobs"]
+        assert one.state == "bad"
+        assert "move it away" in one.next_step
+        with (
+            pytest.raises(StoreError, match="the record of jobs is damaged"),
+            running(stages, file),
+        ):
+            pass

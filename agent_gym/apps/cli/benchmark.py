@@ -12,7 +12,7 @@ from agent_gym.apps.cli.agent_words import parse_agents
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
 from agent_gym.apps.cli.snapshot_files import snapshot_files
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.registry import Ref
+from agent_gym.core.registry import Ref, names, unknown
 from agent_gym.evaluation.benchmark.runner import BenchmarkRunner, RunnerConfig
 from agent_gym.pipeline.automation.snapshot_set import refuse_sealed
 from agent_gym.rollouts.progress import progress_bar
@@ -48,11 +48,11 @@ def run(  # noqa: PLR0913 - each option of a command is an argument
     with progress_bar("episodes") as progress:
         report = BenchmarkRunner(config).run(paths, agents, progress=progress)
     lines = report.summary()
-    names = ("player", "episodes", "failed", "mean_return", "share_of_optimum", "mean_drawdown")
+    shown = ("player", "episodes", "failed", "mean_return", "share_of_optimum", "mean_drawdown")
     rows: list[tuple[object, ...]] = [
-        tuple("-" if line[name] is None else line[name] for name in names) for line in lines
+        tuple("-" if line[name] is None else line[name] for name in shown) for line in lines
     ]
-    view = table("Benchmark", tuple(name.replace("_", " ") for name in names), rows)
+    view = table("Benchmark", tuple(name.replace("_", " ") for name in shown), rows)
     emit({"summary": lines, "rows": list(report.rows)}, as_json=as_json, view=view)
     if any(line["failed"] for line in lines):
         raise typer.Exit(EXIT_RUN)
@@ -67,8 +67,10 @@ def mcp(
 
 
 def _player(word: str) -> tuple[str, Ref]:
-    """Return the name and the agent of a word; an agent that there is not fails in its own row."""
+    """Return the name and the agent of a word."""
     if ":" not in word:
+        if word not in names("agent"):
+            raise unknown("agent", word, names("agent"))
         return word, Ref(use=word)
     arm, *others = parse_agents([word])
     if others or len(arm.refs) > 1:

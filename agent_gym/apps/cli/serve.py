@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 from pydantic import Field
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from agent_gym.apps.api.server import is_loopback, names_of, serve
 from agent_gym.apps.api.settings import ServiceSettings
@@ -119,6 +120,8 @@ def serve_command(
 
 def _view(address: str, folder: Path, fresh: str | None) -> RenderableType:
     rows: list[tuple[object, ...]] = [("address", address), ("folder", folder)]
-    if fresh is not None:
-        rows.append(("token (admin), shown once", fresh))
-    return table("Service", ("what", "is"), rows)
+    shown = table("Service", ("what", "is"), rows)
+    if fresh is None:
+        return shown
+    # A line of its own, never broken: it is shown once and copied by hand.
+    return Group(shown, "Token (admin), shown once:", Text(fresh, no_wrap=True, overflow="ignore"))

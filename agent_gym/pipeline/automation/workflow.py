@@ -23,6 +23,7 @@ from dbos import (
 
 from agent_gym.core.errors import AgentGymError, StoreError
 from agent_gym.pipeline.automation.config import AutomationConfig
+from agent_gym.pipeline.automation.engine_file import check_engine_file
 from agent_gym.pipeline.automation.job import JobOutcome, TrainingJob
 from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.training.rl.folder_lock import at_work
@@ -266,6 +267,7 @@ def running(stages: Stages, database: Path) -> Iterator[Runtime]:
     if _WORKFLOW.stages is not None:
         raise StoreError("a workflow engine runs in this process already")
     database.parent.mkdir(parents=True, exist_ok=True)
+    check_engine_file(database)
     config: DBOSConfig = {
         "name": NAME,
         "system_database_url": f"sqlite:///{database.absolute()}",

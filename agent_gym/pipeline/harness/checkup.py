@@ -10,6 +10,7 @@ from agent_gym.core.registry import Config
 from agent_gym.markets.snapshot.public_file import SUFFIX, load_snapshot
 from agent_gym.markets.snapshot.sealed import truth_path
 from agent_gym.pipeline.automation.config import AutomationConfig
+from agent_gym.pipeline.automation.engine_file import check_engine_file
 from agent_gym.pipeline.automation.readiness import ReadinessPolicy
 from agent_gym.pipeline.automation.snapshot_set import SnapshotSet, refuse_shared
 from agent_gym.pipeline.automation.stages import Stages
@@ -66,6 +67,7 @@ def check_up(folder: LoopFolder, url: str | None = None) -> Checkup:
     try:
         with folder.opened(AutomationConfig(readiness=_policy()), url=url) as stages:
             found += _opened(stages)
+            found.append(_jobs(folder, stages))
     except AgentGymError as error:
         found.append(_failed("data", "store", error))
     return Checkup(findings=tuple(found))
@@ -86,6 +88,15 @@ def _opened(stages: Stages) -> Iterator[Finding]:
             yield look(stages)
         except AgentGymError as error:
             yield _failed(area, name, error)
+
+
+def _jobs(folder: LoopFolder, stages: Stages) -> Finding:
+    try:
+        check_engine_file(folder.workflows(stages.store))
+    except AgentGymError as error:
+        return _failed("automation", "jobs", error)
+    words = "their record is whole"
+    return Finding(area="automation", name="jobs", state="good", words=words)
 
 
 def _policy() -> ReadinessPolicy:
