@@ -1,5 +1,6 @@
 """What an experiment says: the figures are those of the statistics, and nothing is left out."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -200,3 +201,16 @@ def test_one_is_not_told_as_many():
     notes = summarize([lost], Ask())["notes"]
     assert any(note.startswith("one run failed and has no score") for note in notes)
     assert any(note.startswith("an arm has 2 seeds;") for note in notes)
+
+
+def test_many_more_steps_than_were_asked_for_are_said():
+    asked = [replace_steps(run(k, 1.0), 3_000, 32_768) for k in range(5)]
+    (note,) = summarize([ArmRuns("a", {}, tuple(asked))], Ask())["notes"]
+    assert note.startswith("32,768 steps were taken where 3,000 were asked for")
+    near = [replace_steps(run(k, 1.0), 250_000, 251_904) for k in range(5)]
+    assert summarize([ArmRuns("a", {}, tuple(near))], Ask())["notes"] == []
+
+
+def replace_steps(one, asked, taken):
+    config = one.result.config | {"steps": asked}
+    return replace(one, result=one.result.model_copy(update={"config": config, "steps": taken}))

@@ -30,6 +30,7 @@ MARKS = 41
 DEALINGS = 9999
 SEEDS = Seeds(20_261_116).child("experiment")
 FEW = 5
+OVERSHOT = 1.05  # times the steps asked for, from which on it is said
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,14 +253,17 @@ def _notes(arms: Sequence[ArmRuns]) -> list[str]:
     if min(counts) < FEW:
         has = "one seed" if min(counts) == 1 else f"{min(counts)} seeds"
         notes.append(f"an arm has {has}; {FEW} or more are needed for a claim")
-    told = {
-        run.result.config.get("steps")
-        for arm in arms
-        for run in arm.finished
-        if run.result is not None
-    }
+    results = [run.result for arm in arms for run in arm.finished if run.result is not None]
+    told = {each.config.get("steps") for each in results}
     if len(told) > 1:
         notes.append("arms were trained for different numbers of steps")
+    beyond = [each for each in results if each.steps > OVERSHOT * each.config.get("steps", np.inf)]
+    if beyond:
+        most = max(beyond, key=lambda each: each.steps)
+        notes.append(
+            f"{most.steps:,} steps were taken where {most.config['steps']:,} were asked for: an "
+            "iteration is not cut"
+        )
     if any(run.status == "stopped_early" for arm in arms for run in arm.runs):
         notes.append("some runs stopped early, so their steps to the threshold are censored there")
     failed = sum(run.status == "error" for arm in arms for run in arm.runs)
