@@ -93,7 +93,7 @@ def play(arm: str, seed: int) -> None:
         },
     )
     shutil.rmtree(folder)
-    sys.stdout.write(f"{arm:9} seed {seed:3}  {found['gain']:+.3f}  {job.ending}\n")
+    sys.stdout.write(f"{arm:9} seed {seed:3}  {found['mean']:+.3f}  {job.ending}\n")
 
 
 def write_results(target: Path, seeds: int) -> None:

@@ -31,6 +31,7 @@ from agent_gym.training.rl.folder_lock import at_work
 NAME, EXECUTOR = "agent-gym", "local"
 FAILED = ("ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 WORDS_VERSION = "1"  # of what workflows keep; a killed one is taken up by the same version alone
+LOOK_EVERY_S = 0.1
 
 
 @DBOS.dbos_class()
@@ -207,7 +208,8 @@ class Runtime:
     def wait(self, job_id: str) -> JobOutcome:
         """Wait until a job has ended, and return how; one that failed is an error."""
         try:
-            found: Any = DBOS.retrieve_workflow(job_id).get_result()
+            handle: Any = DBOS.retrieve_workflow(job_id)
+            found: Any = handle.get_result(polling_interval_sec=LOOK_EVERY_S)
         except PortableWorkflowError as error:
             raise AgentGymError(
                 "the job failed",
