@@ -1,7 +1,7 @@
 """The first champion: a policy that has learned nothing, and so holds nothing.
 
 Its best action is to keep what it holds, and it begins with nothing: it pays nothing and earns
-nothing, so fees alone cannot lose to it. While it explores it takes positions and keeps
+nothing, so trading less is no gain over it. While it explores it takes positions and keeps
 them for some ticks; turning them over at every tick would drown what there is to learn in fees.
 """
 
