@@ -28,7 +28,7 @@ train-lander: $(READY)   ## PPO lands on the moon: model, curve, report and vide
 
 LEARNER ?= sbx
 results: $(READY)        ## the table of the lander, 5 seeds each (hours; LEARNER=sb3 is several times as slow)
-	if [ $(LEARNER) = sbx ]; then $(BIN)/python -c "import sbx" || $(BIN)/pip install -q "sbx-rl>=0.28"; fi
+	if [ $(LEARNER) = sbx ]; then $(BIN)/python -c "import sbx" 2>/dev/null || $(BIN)/pip install -q -e ".[fast]"; fi
 	for name in lander-ppo lander-ppo-1m lander-a2c; do \
 	  OMP_NUM_THREADS=1 $(BIN)/agent-gym train --config $$name --seeds 5 || exit 1; done
 	for name in lander-sac lander-td3; do \

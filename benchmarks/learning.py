@@ -36,7 +36,7 @@ from benchmarks.report import Goal, Row, rate_row
 
 ZOO = "SB3 with the zoo's settings"
 ANYTRADING = "SB3 on gym-anytrading"
-SAME = "SB3 on 256 gym-anytradings, with our settings"
+SAME = "SB3 on as many gym-anytradings, with our settings"
 GOOD_RETURN, LOOK_EVERY, LOOK_EPISODES = 200.0, 25_000, 20
 LONGEST, SEEDS = 1_000_000, (0, 1)
 CHUNK, FEW, WINDOW = 16_384, 4_096, 32

@@ -75,9 +75,8 @@ class LocalExecutor:
     ) -> None:
         if workers < 1:
             raise ConfigError("an executor needs at least one worker", found=workers)
-        for name, limit in (("timeout_s", timeout_s), ("start_timeout_s", start_timeout_s)):
-            if limit is not None and not limit > 0:
-                raise ConfigError("a time limit is more than 0 s", where=name, found=limit)
+        _check_limit("timeout_s", timeout_s)
+        _check_limit("start_timeout_s", start_timeout_s)
         self._size = workers
         self._timeout_s = timeout_s
         self._start_timeout_s = start_timeout_s
@@ -121,7 +120,8 @@ class LocalExecutor:
         Raises:
             ConfigError: No worker could ever start, because of the caller's modules or script.
         """
-        board = _Board(jobs, progress, timeout_s or self._timeout_s)
+        _check_limit("timeout_s", timeout_s)
+        board = _Board(jobs, progress, self._timeout_s if timeout_s is None else timeout_s)
         n = min(self._size, len(jobs))
         if self._kept is None or not self._busy.acquire(blocking=False):
             return self._run(board, [Worker() for _ in range(n)], keep=False)
@@ -137,17 +137,14 @@ class LocalExecutor:
         keeping = False
         try:
             while board.done < len(board):
-                if keep and self._kept is None:
-                    raise KeyboardInterrupt  # the executor was left while another thread used it
+                if keep and self._kept is None:  # it was left while another thread used it
+                    return _cut_short(board, workers)
                 for worker in workers:
                     self._employ(worker, board)
                 self._listen(workers, board)
             keeping = keep
         except KeyboardInterrupt:
-            with undisturbed():
-                board.interrupt(worker.job for worker in workers)
-                _kill(workers)
-                return board.batch()
+            return _cut_short(board, workers)
         finally:
             if not keeping:
                 with undisturbed():
@@ -167,7 +164,9 @@ class LocalExecutor:
         elif worker.ready:
             index = board.waiting.popleft()
             worker.deadline_s = None if board.timeout_s is None else now + board.timeout_s
-            worker.give(index, board.messages[index])
+            if not worker.give(index, board.messages[index]):
+                worker.kill()
+                board.waiting.appendleft(index)
 
     def _listen(self, workers: list[Worker], board: _Board) -> None:
         """Wait until a worker speaks, dies or is late, and note what that means for its job."""
@@ -292,6 +291,18 @@ class _Board:
             for index, job in enumerate(self._jobs)
         ]
         return Batch(rows, "complete" if whole else "partial")
+
+
+def _cut_short(board: _Board, workers: Sequence[Worker]) -> Batch:
+    with undisturbed():
+        board.interrupt(worker.job for worker in workers)
+        _kill(workers)
+        return board.batch()
+
+
+def _check_limit(name: str, limit: float | None) -> None:
+    if limit is not None and not limit > 0:
+        raise ConfigError("a time limit is more than 0 s", where=name, found=limit)
 
 
 def _kill(workers: Iterable[Worker]) -> None:

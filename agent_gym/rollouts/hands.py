@@ -61,14 +61,15 @@ class Worker:
         self.pipe, self._process = ours, process
         return None
 
-    def give(self, index: int, message: bytes) -> None:
-        """Hand over a job."""
-        self.job = index
+    def give(self, index: int, message: bytes) -> bool:
+        """Hand over a job, or say that there is nobody: it died between two jobs."""
         try:
             if self.pipe is not None:
                 self.pipe.send_bytes(message)
-        except OSError:  # it died between two jobs; the next look at it will say so
-            return
+        except OSError:
+            return False
+        self.job = index
+        return True
 
     def hear(self) -> Any:
         """Return the next message, or None if the process is dead."""

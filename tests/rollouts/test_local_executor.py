@@ -249,7 +249,7 @@ def test_a_kept_process_that_died_or_was_late_is_replaced():
     with LocalExecutor(1, imports=IMPORTS) as executor:
         (pid,) = pids(executor.run([PidJob()]))
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: not is_running(pid))
+        wait_for(lambda: not Path(f"/proc/{pid}").exists())  # with all of its threads, and its pipe
         rows = executor.run([PidJob()]).rows
         assert (rows[0]["status"], rows[0]["pid"] != pid) == ("ok", True)
         late = executor.run([episode("e", "hang")], timeout_s=0.5).rows

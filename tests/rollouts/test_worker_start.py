@@ -188,6 +188,8 @@ def test_a_system_that_gives_no_process_gives_rows(monkeypatch):
 def test_a_limit_that_is_none_is_refused(name, limit):
     with pytest.raises(ConfigError, match="time limit"):
         LocalExecutor(1, **{name: limit})
+    with pytest.raises(ConfigError, match="time limit"):
+        LocalExecutor(1).run([PidJob()], timeout_s=limit)
 
 
 @pytest.mark.parametrize("value", [float("nan"), [float("inf")], object(), {(1, 2): 3}])
