@@ -21,7 +21,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent_gym.core.errors import ConfigError
 
 Kind: TypeAlias = Literal[
-    "market", "world", "agent", "team", "metric", "learner", "scenario", "check", "desk"
+    "market",
+    "world",
+    "agent",
+    "team",
+    "metric",
+    "learner",
+    "scenario",
+    "check",
+    "desk",
+    "tier",
+    "crowd",
 ]
 
 

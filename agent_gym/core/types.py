@@ -159,6 +159,17 @@ class Tuned(Learner, Protocol):
 
 
 @runtime_checkable
+class Successor(Learner, Protocol):
+    """A learner that can go on from one of its kind that has learned an earlier past.
+
+    In a walk forward succeed() comes before fit(), with the agent of the fold before. What that one
+    knows is older than the rows to learn from, so nothing is seen too early.
+    """
+
+    def succeed(self, earlier: Any) -> None: ...
+
+
+@runtime_checkable
 class Inspectable(Protocol):
     """An agent whose trainable numbers and last losses can be looked at, by name."""
 

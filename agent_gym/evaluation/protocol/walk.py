@@ -26,6 +26,7 @@ from agent_gym.core.types import (
     Observation,
     SeriesAgent,
     Step,
+    Successor,
     Tuned,
 )
 from agent_gym.evaluation.backtest import columns_for
@@ -151,10 +152,15 @@ class Walk:
         return self._to_the_end(legs)
 
     def _fitted(self, ref: Ref) -> list[Leg]:
-        """Return one leg a fold: a new agent each time, that has learned from its past alone."""
-        legs = []
+        """Return one leg a fold: a new agent each time, that has learned from its past alone.
+
+        One that can succeed another begins from what the agent of the fold before had learned.
+        """
+        legs: list[Leg] = []
         for number, fold in enumerate(self.folds):
             agent = cast(Agent, make("agent", ref))
+            if legs and isinstance(agent, Successor):
+                agent.succeed(legs[-1].agent)
             try:
                 self._teach(cast(Learner, agent), fold, Seeds(self.seed).child("fit", number))
             except AgentError as error:

@@ -1,0 +1,267 @@
+"""What a trade will cost, learned from what trades did cost: a Bayesian regression of slippage.
+
+Slippage in basis points is linear in (1, spread, root of participation, volatility) with Gaussian
+noise. Belief is normal-inverse-gamma, so every answer is exact. This is one place where an action
+changes what will be observed: a larger order costs more and says more about impact.
+
+The model does not ask where a fill comes from; whoever feeds it decides what may teach it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+from scipy.special import digamma, gammaln, stdtrit
+
+from agent_gym.core.errors import DataError
+from agent_gym.core.registry import Config
+from agent_gym.core.types import FloatArray
+
+INPUTS = ("one", "spread_bp", "root_participation", "sigma_bp")
+BASIS_POINT = 1e-4
+LN_2PI = float(np.log(2.0 * np.pi))
+
+
+class SlippagePrior(Config):
+    """What is believed of slippage before the first fill."""
+
+    fixed_bp: float = Field(default=0.0, description="slippage of a small order without a spread")
+    fixed_deviation_bp: float = Field(default=1.0, gt=0, description="how unsure that is")
+    spread_share: float = Field(default=0.5, description="share of the spread that is paid")
+    spread_deviation: float = Field(default=0.25, gt=0, description="how unsure that is")
+    impact_bp: float = Field(default=10.0, description="slippage at the whole volume of a bar")
+    impact_deviation_bp: float = Field(default=20.0, gt=0, description="how unsure that is")
+    sigma_share: float = Field(default=0.0, description="share of a bar's deviation that is paid")
+    sigma_deviation: float = Field(default=0.05, gt=0, description="how unsure that is")
+    noise_bp: float = Field(default=2.0, gt=0, description="deviation of one fill's slippage")
+    noise_fills: float = Field(
+        default=4.0, gt=2, description="how many fills the guess of the noise is worth"
+    )
+
+    def belief(self) -> SlippageBelief:
+        """Return the belief that this prior is."""
+        mean = np.array([self.fixed_bp, self.spread_share, self.impact_bp, self.sigma_share])
+        deviation = np.array(
+            [
+                self.fixed_deviation_bp,
+                self.spread_deviation,
+                self.impact_deviation_bp,
+                self.sigma_deviation,
+            ]
+        )
+        precision = np.diag((self.noise_bp / deviation) ** 2)
+        shape = 0.5 * self.noise_fills
+        # So that the expected variance is noise_bp squared.
+        scale = (shape - 1.0) * self.noise_bp**2
+        return SlippageBelief.of(mean, precision, shape, scale)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlippageBelief:
+    """A normal-inverse-gamma belief, kept as sums, so that one fill at a time is as good as many.
+
+    Attributes:
+        precision: Of the coefficients, in units of the noise.
+        pull: Precision times mean.
+        shape: Half of the fills seen, those of the prior included.
+        squares: Sum of squares, those of the prior included.
+    """
+
+    precision: FloatArray
+    pull: FloatArray
+    shape: float
+    squares: float
+
+    @classmethod
+    def of(
+        cls, mean: FloatArray, precision: FloatArray, shape: float, scale: float
+    ) -> SlippageBelief:
+        """Return the belief with given parameters of the normal-inverse-gamma distribution."""
+        pull = precision @ mean
+        return cls(precision, pull, shape, 2.0 * scale + float(mean @ pull))
+
+    def updated(self, inputs: ArrayLike, slippage_bp: ArrayLike) -> SlippageBelief:
+        """Return the belief after fills: rows of inputs, one slippage each."""
+        rows = np.atleast_2d(np.asarray(inputs, np.float64))
+        paid = np.atleast_1d(np.asarray(slippage_bp, np.float64))
+        if rows.shape != (paid.size, self.pull.size) or paid.ndim != 1:
+            raise DataError(
+                "every fill has one row of inputs and one slippage",
+                where="SlippageBelief.updated",
+                found=f"{rows.shape} and {paid.shape}",
+                expected=f"(fills, {self.pull.size}) and (fills,)",
+            )
+        if not (np.isfinite(rows).all() and np.isfinite(paid).all()):
+            raise DataError("a fill is not a finite number", where="SlippageBelief.updated")
+        return SlippageBelief(
+            self.precision + rows.T @ rows,
+            self.pull + rows.T @ paid,
+            self.shape + 0.5 * paid.size,
+            self.squares + float(paid @ paid),
+        )
+
+    def mean(self) -> FloatArray:
+        """Return the expected coefficients."""
+        mean: FloatArray = np.linalg.solve(self.precision, self.pull).astype(np.float64)
+        return mean
+
+    def noise_variance(self) -> float:
+        """Return the expected variance of one fill's slippage."""
+        return self._scale() / (self.shape - 1.0)
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the coefficients, over what the noise may be."""
+        inverse: FloatArray = np.linalg.inv(self.precision).astype(np.float64)
+        return self.noise_variance() * inverse
+
+    def expected_cost_bp(self, inputs: ArrayLike) -> FloatArray:
+        """Return the expected slippage of orders."""
+        expected: FloatArray = np.asarray(inputs, np.float64) @ self.mean()
+        return expected
+
+    def predictive_deviation_bp(self, inputs: ArrayLike) -> FloatArray:
+        """Return the deviation of one order's slippage: noise, and doubt about coefficients."""
+        deviation: FloatArray = np.sqrt(self.noise_variance() * (1.0 + self._doubt(inputs)))
+        return deviation
+
+    def interval_bp(self, inputs: ArrayLike, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the interval that holds one order's slippage with a chance of ``level``."""
+        if not 0.0 < level < 1.0:
+            raise DataError("the level of an interval lies between 0 and 1", found=level)
+        width = np.sqrt(self._scale() / self.shape * (1.0 + self._doubt(inputs)))
+        reach = width * float(stdtrit(2.0 * self.shape, 0.5 + 0.5 * level))
+        middle = self.expected_cost_bp(inputs)
+        return middle - reach, middle + reach
+
+    def information_gain(self, inputs: ArrayLike) -> FloatArray:
+        """Return what one fill says about the coefficients, in nats, exactly.
+
+        The doubt about the coefficients is a multiple of the noise, so the noise cancels.
+        """
+        gain: FloatArray = 0.5 * np.log1p(self._doubt(inputs))
+        return gain
+
+    def noise_information(self) -> float:
+        """Return what one fill says about the size of the noise, in nats, exactly.
+
+        It is the same for every order; with ``information_gain`` it is all that a fill teaches.
+        """
+        half = self.shape + 0.5
+        student = (
+            half * (digamma(half) - digamma(self.shape))
+            + gammaln(self.shape)
+            - gammaln(half)
+            + 0.5 * np.log(np.pi)
+        )
+        # The entropy of the scale-free prediction, less that of the noise if its size were known.
+        known = 0.5 * (LN_2PI + 1.0 - np.log(2.0) - digamma(self.shape))
+        return float(student - known)
+
+    def weights(self) -> dict[str, NDArray[Any]]:
+        """Return all of the belief as named arrays."""
+        return {
+            "precision": self.precision,
+            "pull": self.pull,
+            "counts": np.array([self.shape, self.squares]),
+        }
+
+    @classmethod
+    def restored(cls, weights: Mapping[str, NDArray[Any]]) -> SlippageBelief:
+        """Return the belief that weights() was taken of."""
+        precision, pull = (np.asarray(weights[name], np.float64) for name in ("precision", "pull"))
+        shape, squares = (float(number) for number in weights["counts"])
+        if pull.ndim != 1 or precision.shape != (pull.size, pull.size):
+            raise DataError(
+                "the saved belief about slippage does not fit together",
+                where="SlippageBelief.restored",
+                found=f"{precision.shape} and {pull.shape}",
+            )
+        belief = cls(precision, pull, shape, squares)
+        if not belief._is_proper():
+            raise DataError(
+                "the saved belief about slippage is no distribution",
+                where="SlippageBelief.restored",
+                expected="a positive definite precision, a shape above 1, a scale above 0",
+            )
+        return belief
+
+    def _is_proper(self) -> bool:
+        numbers = (self.precision, self.pull, np.array([self.shape, self.squares]))
+        if not all(np.isfinite(part).all() for part in numbers) or self.shape <= 1.0:
+            return False
+        definite = float(np.linalg.eigvalsh(self.precision).min()) > 0.0
+        return definite and self._scale() > 0.0
+
+    def _scale(self) -> float:
+        return 0.5 * (self.squares - float(self.pull @ self.mean()))
+
+    def _doubt(self, inputs: ArrayLike) -> FloatArray:
+        """Return x' P^-1 x: the variance of the expected slippage, in units of the noise."""
+        rows = np.asarray(inputs, np.float64)
+        solved = np.linalg.solve(self.precision, rows[..., None])[..., 0]
+        doubt: FloatArray = (rows * solved).sum(-1)
+        return doubt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderPrices:
+    """What the orders of several actions cost and teach.
+
+    Attributes:
+        cost: Expected slippage, as a return on equity.
+        variance: Of that return.
+        information: Nats about the coefficients and the noise; 0 without an order.
+    """
+
+    cost: FloatArray
+    variance: FloatArray
+    information: FloatArray
+
+
+def order_inputs(participation: ArrayLike, spread_bp: float, sigma_bp: float) -> FloatArray:
+    """Return rows of inputs for orders of several sizes, as shares of the bar's volume.
+
+    Example:
+        >>> order_inputs([0.0, 0.04], spread_bp=2.0, sigma_bp=60.0).tolist()
+        [[1.0, 2.0, 0.0, 60.0], [1.0, 2.0, 0.2, 60.0]]
+    """
+    shares = np.asarray(participation, np.float64)
+    if not (np.isfinite(shares).all() and (shares >= 0.0).all()):
+        raise DataError("an order is at least 0 of the volume", found=shares.tolist())
+    for name, value in (("spread_bp", spread_bp), ("sigma_bp", sigma_bp)):
+        if not (math.isfinite(value) and value >= 0.0):
+            raise DataError(f"{name} is a number of at least 0", where="order", found=value)
+    ones = np.ones_like(shares)
+    return np.stack([ones, spread_bp * ones, np.sqrt(shares), sigma_bp * ones], axis=-1)
+
+
+def price_orders(
+    belief: SlippageBelief,
+    change: FloatArray,
+    equity_per_volume: float,
+    spread_bp: float,
+    sigma_bp: float,
+) -> OrderPrices:
+    """Return what changes of position cost and teach; no order costs and teaches nothing.
+
+    Args:
+        belief: About slippage.
+        change: Of position, as fractions of equity, signed.
+        equity_per_volume: Equity over the volume of a bar, in the same money.
+        spread_bp: Spread now.
+        sigma_bp: Deviation of one bar's return now.
+    """
+    size: FloatArray = np.abs(change)
+    rows = order_inputs(size * equity_per_volume, spread_bp, sigma_bp)
+    taught = belief.information_gain(rows) + belief.noise_information()
+    return OrderPrices(
+        cost=size * BASIS_POINT * belief.expected_cost_bp(rows),
+        variance=(size * BASIS_POINT * belief.predictive_deviation_bp(rows)) ** 2,
+        information=np.where(size > 0.0, taught, 0.0),
+    )

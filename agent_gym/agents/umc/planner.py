@@ -1,0 +1,115 @@
+"""The planner: expected free energy to the end of time, by backward induction over edges.
+
+On prices that nobody moves, the expected free energy of a position is, up to a constant, minus the
+expected log preference of its outcome (see ``efe``): gain less risk less cost. What follows after
+the next bar counts too, because a position is costly to change; so each position is given its
+value under the best decisions later, over the chain in which edges followed each other in the past.
+All of it is in deviations of a bar, which are nats: preferences give one nat to one deviation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from agent_gym.agents.umc.planner_kernel import iterate_values
+from agent_gym.core.errors import AgentError
+from agent_gym.core.types import FloatArray
+
+POINTS = 81
+NEIGHBOURS = 300
+NEAR = 0.1  # of the reach: within it a neighbour's change is taken, beyond it where it went
+STILL = 1e-6  # edges of fewer deviations are none
+TOLERANCE, MOST_SWEEPS = 1e-7, 50_000
+VOLATILITIES = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What each position is worth at each edge, for several costs.
+
+    Attributes:
+        levels: Positions, as fractions of equity.
+        reach: The grid of edges goes from minus to plus this many deviations; 0 if there are none.
+        log_costs: Log of the cost of a unit of trade in deviations, one a table.
+        worth: Table, edge, position.
+    """
+
+    levels: FloatArray
+    reach: float
+    log_costs: FloatArray
+    worth: FloatArray
+
+
+def plan_positions(
+    edges: FloatArray, sigma: FloatArray, levels: FloatArray, cost: float, risk_aversion: float
+) -> Plan:
+    """Plan for edges that go on as those of the past did.
+
+    Args:
+        edges: Expected returns of the next bar, in deviations, bar by bar.
+        sigma: These deviations.
+        levels: Positions to choose from; one of them is 0.
+        cost: Of a unit of trade, as a fraction.
+        risk_aversion: 1 wants the highest growth, 0 the highest gain.
+    """
+    reach = float(np.abs(edges).max(initial=0.0))
+    if reach < STILL:
+        return Plan(levels, 0.0, np.zeros(1), np.zeros((1, 2, levels.size)))
+    chain = edge_chain(edges, reach)
+    grid = np.linspace(-reach, reach, POINTS)
+    typical = np.unique(np.quantile(sigma, np.linspace(0.05, 0.95, VOLATILITIES)))
+    tables = [
+        _worth(chain, grid, levels, cost / deviation, risk_aversion * deviation)
+        for deviation in typical
+    ]
+    return Plan(levels, reach, np.log(np.maximum(cost, 1e-12) / typical), np.stack(tables))
+
+
+def edge_chain(edges: FloatArray, reach: float) -> FloatArray:
+    """Return the chances of moving between points of the grid, from the moves of the past.
+
+    Up and down are taken to be alike, so every move counts twice. A point takes the moves of the
+    nearest past edges; where these lie close it keeps its own place and takes their change.
+
+    Example:
+        >>> chain = edge_chain(np.sin(np.arange(400.0)), 1.0)
+        >>> chain.shape, bool(np.allclose(chain.sum(axis=1), 1.0))
+        ((81, 81), True)
+    """
+    before = np.concatenate([edges[:-1], -edges[:-1]])
+    after = np.concatenate([edges[1:], -edges[1:]])
+    order = np.argsort(before, kind="stable")
+    before, after = before[order], after[order]
+    near = min(NEIGHBOURS, before.size)
+    chain = np.zeros((POINTS, POINTS))
+    for i, point in enumerate(np.linspace(-reach, reach, POINTS)):
+        first = int(np.searchsorted(before, point)) - near // 2
+        rows = slice(max(0, min(first, before.size - near)), None)
+        old, new = before[rows][:near], after[rows][:near]
+        if abs(float(old.mean()) - point) < NEAR * reach:
+            new = point + new - old
+        place = np.clip((new + reach) / (2.0 * reach), 0.0, 1.0) * (POINTS - 1)
+        cell = np.minimum(place.astype(np.int64), POINTS - 2)
+        np.add.at(chain[i], cell, 1.0 - (place - cell))
+        np.add.at(chain[i], cell + 1, place - cell)
+    shares: FloatArray = chain / near
+    return shares
+
+
+def _worth(
+    chain: FloatArray, grid: FloatArray, levels: FloatArray, cost: float, aversion: float
+) -> FloatArray:
+    paid = grid[:, None] * levels - 0.5 * aversion * levels**2
+    costs = cost * np.abs(levels[:, None] - levels)
+    worth = np.empty_like(paid)
+    knobs = np.array([TOLERANCE, MOST_SWEEPS])
+    if iterate_values(chain, paid, costs, knobs, worth) == 0:
+        raise AgentError(
+            "the values of positions do not settle",
+            where="umc planner",
+            found=f"{MOST_SWEEPS:,} sweeps",
+            remedy="Give it more bars to learn from",
+        )
+    return worth

@@ -1,0 +1,216 @@
+"""From beliefs to positions: the planner, and beside it an actor that has to earn its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_gym.agents.umc.choice import Outlook, begin_choice, choose_levels, worth_of
+from agent_gym.agents.umc.config import UMCConfig
+from agent_gym.agents.umc.mind import Trace, under
+from agent_gym.agents.umc.planner import Plan, plan_positions
+from agent_gym.agents.umc.policy import Actor, Lessons
+from agent_gym.core.errors import AgentError, ConfigError
+from agent_gym.core.registry import Ref, make
+from agent_gym.core.seeds import Seeds
+from agent_gym.core.types import ActionSpec, FloatArray
+
+BASIS_POINT = 1e-4
+WARM_BARS = 200
+ACTOR = "umc/actor"
+
+
+class ActorLearner(Protocol):
+    """What the registry has under ``umc/actor``: it needs torch, so it is loaded when asked for."""
+
+    def fit(
+        self, lessons: Lessons, seeds: Seeds, start_from: Mapping[str, NDArray[Any]] | None
+    ) -> Mapping[str, NDArray[Any]]: ...
+    def held_out(self, lessons: Lessons) -> slice: ...
+
+
+class Policy(Protocol):
+    """Chooses a level at each bar and tells the free energy of all of them."""
+
+    @property
+    def levels(self) -> FloatArray: ...
+    def choose(
+        self, trace: Trace, outlook: Outlook, memory: FloatArray
+    ) -> tuple[FloatArray, FloatArray]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """The policy of the planner."""
+
+    plan: Plan
+    cost: float
+
+    @property
+    def levels(self) -> FloatArray:
+        """Return the positions to choose from."""
+        return self.plan.levels
+
+    def choose(
+        self, trace: Trace, outlook: Outlook, memory: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the place of the chosen level and the free energy of each, bar by bar."""
+        return choose_levels(self.plan, outlook, self.cost, memory)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """The policy of an actor; the plan still tells what each level would cost."""
+
+    actor: Actor
+    plan: Plan
+    cost: float
+
+    @property
+    def levels(self) -> FloatArray:
+        """Return the positions to choose from."""
+        return self.plan.levels
+
+    def choose(
+        self, trace: Trace, outlook: Outlook, memory: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the place of the likeliest level that is allowed, bar by bar."""
+        held = self.levels[[int(memory[0])]]
+        targets, _ = self.actor.decide(states_of(trace), held)
+        within = np.where(np.abs(targets) > outlook.cap, 0.0, targets)
+        places = np.searchsorted(self.levels, within).astype(np.float64)
+        before = np.concatenate([[memory[0]], places[:-1]]).astype(np.int64)
+        moved = np.abs(self.levels[None, :] - self.levels[before][:, None])
+        worth = worth_of(self.plan, outlook, self.cost)
+        memory[0] = places[-1]
+        return places, (self.cost / outlook.sigma)[:, None] * moved - worth
+
+
+class Plans:
+    """Plans for the edges that were met in a past, one for each set of positions asked for."""
+
+    def __init__(self, config: UMCConfig) -> None:
+        self._config = config
+        self._cost = config.cost_bp * BASIS_POINT
+        self._edges, self._sigma = np.empty(0), np.empty(0)
+        self._figures: dict[str, float] = {}
+        self._actor: dict[str, NDArray[Any]] = {}
+        self._start_from: dict[str, NDArray[Any]] = {}
+        self._plans: dict[tuple[float, ...], Plan] = {}
+
+    @property
+    def learned(self) -> bool:
+        """Say whether there is a past to plan by."""
+        return self._edges.size > 0
+
+    def succeed(self, earlier: Plans) -> None:
+        """Let an actor begin from an earlier one."""
+        self._start_from = dict(earlier._actor)
+
+    def learn(self, trace: Trace, actions: ActionSpec, seeds: Seeds) -> None:
+        """Take over a past; if there is an actor, train it and see who grew more."""
+        warm = min(WARM_BARS, len(trace.series) // 4)
+        self._edges, self._sigma = trace.edge[warm:].copy(), trace.series.sigma[warm:].copy()
+        self._plans, self._actor = {}, {}
+        scores = trace.told.score[np.isfinite(trace.told.score)]
+        self._figures = {"surprise": -float(scores.mean())}
+        if self._config.actor is not None:
+            self._train(trace, actions, seeds)
+
+    def policy(self, actions: ActionSpec) -> Policy:
+        """Return who decides in a world with these actions."""
+        levels = self._levels(actions)
+        plan = self._plan(levels)
+        if not self._actor or self._figures["actor_growth"] <= self._figures["planner_growth"]:
+            return Planned(plan, self._cost)
+        actor = Actor(self._actor)
+        if tuple(actor.levels) != levels:
+            raise AgentError(
+                "the actor was trained for other positions than this world allows",
+                where="umc",
+                found=levels,
+                expected=tuple(actor.levels),
+                remedy="Let it learn under the bounds that it is to trade under",
+            )
+        return Learned(actor, plan, self._cost)
+
+    def losses(self) -> dict[str, float]:
+        """Return the figures of the last fit by name."""
+        return dict(self._figures)
+
+    def weights(self) -> dict[str, NDArray[Any]]:
+        """Return all that plans are made from."""
+        figures = {f"figure/{name}": np.array([value]) for name, value in self._figures.items()}
+        actor = {f"actor/{name}": array for name, array in self._actor.items()}
+        return {"plan/edges": self._edges, "plan/sigma": self._sigma, **figures, **actor}
+
+    def restore(self, weights: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what weights() returned."""
+        self._edges, self._sigma = weights["plan/edges"].copy(), weights["plan/sigma"].copy()
+        found = under("figure/", weights)
+        self._figures = {name: float(value[0]) for name, value in found.items()}
+        self._actor, self._plans = under("actor/", weights), {}
+
+    def _train(self, trace: Trace, actions: ActionSpec, seeds: Seeds) -> None:
+        """Train an actor, then let it and the planner trade the bars that it did not learn from."""
+        assert self._config.actor is not None
+        outlook = trace.outlook(self._config.lam.coherence_threshold)
+        plan = self._plan(self._levels(actions))
+        lessons = Lessons(
+            states=states_of(trace),
+            worth=worth_of(plan, outlook, self._cost),
+            unit_cost=self._cost / outlook.sigma,
+            returns_ahead=np.append(trace.series.returns[1:], np.nan),
+            cost=self._cost,
+            levels=plan.levels,
+        )
+        learner = _actor_learner(self._config.actor.model_dump(mode="json"))
+        self._actor = dict(learner.fit(lessons, seeds.child("actor"), self._start_from or None))
+        tail = learner.held_out(lessons)
+        rivals: dict[str, Policy] = {
+            "actor": Learned(Actor(self._actor), plan, self._cost),
+            "planner": Planned(plan, self._cost),
+        }
+        for name, rival in rivals.items():
+            places, _ = rival.choose(trace, outlook, begin_choice(plan.levels))
+            grown = lessons.growth_of(plan.levels[places.astype(np.int64)])
+            self._figures[f"{name}_growth"] = float(grown[tail].mean())
+
+    def _levels(self, actions: ActionSpec) -> tuple[float, ...]:
+        if actions.n is not None and actions.levels is None:
+            raise AgentError(
+                "this world's actions are not target positions",
+                where="umc",
+                found=f"{actions.n} actions without levels",
+                expected="a number between bounds, or levels",
+            )
+        inside = actions.levels or (actions.low, actions.high)
+        low, high = min(inside), max(inside)
+        return tuple(level for level in self._config.levels if low <= level <= high)
+
+    def _plan(self, levels: tuple[float, ...]) -> Plan:
+        if levels not in self._plans:
+            aversion = 1.0 / self._config.kelly_fraction
+            self._plans[levels] = plan_positions(
+                self._edges, self._sigma, np.array(levels), self._cost, aversion
+            )
+        return self._plans[levels]
+
+
+def states_of(trace: Trace) -> FloatArray:
+    """Return what an actor sees of each bar besides what it holds."""
+    told, sigma = trace.told, trace.series.sigma
+    figures = (trace.edge, told.error / sigma, np.log(sigma), trace.coherence)
+    return np.column_stack([*figures, told.chance, trace.regimes])
+
+
+def _actor_learner(params: dict[str, Any]) -> ActorLearner:
+    made: Any = make("learner", Ref(use=ACTOR, params=params))
+    if not hasattr(made, "held_out"):
+        raise ConfigError("this learner trains no actors", where=ACTOR)
+    learner: ActorLearner = made
+    return learner

@@ -1,0 +1,127 @@
+"""Gate D: what is lost when the edge ends, in days of the edge that was.
+
+After the break the market is a fair game: on average a position earns nothing, and what is lost is
+what was paid. So costs are the loss without its luck, and the gate stands on them; the plain loss
+is shown beside them with its wide interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from agent_gym.core.clock import DAY_NS
+from agent_gym.core.errors import AgentError
+from agent_gym.core.registry import configure
+from agent_gym.core.seeds import Seeds
+from agent_gym.core.types import FloatArray
+from agent_gym.evaluation.protocol.failures import failed_row, failure_of, placed
+from agent_gym.evaluation.protocol.pnl import BP, bar_pnl
+from agent_gym.evaluation.protocol.seed_job import SeedJob
+from agent_gym.evaluation.protocol.seeded import SHARE_REPS
+from agent_gym.evaluation.statistics import Interval, bootstrap_interval
+from agent_gym.evaluation.umc.courses import seed_job
+from agent_gym.evaluation.umc.figure import GateFigure, failed, measured
+from agent_gym.evaluation.umc.plan import COURSES, GatesPlan, Judged, Letter
+from agent_gym.markets.known.config import BreakConfig
+from agent_gym.rollouts.jobs import Job
+
+B1 = "b1"
+WINDOWS = (10, 30, 60)  # days after the break, between which the exposure is told
+
+
+class BreakJob(SeedJob):
+    """One path of a market whose drift ends in the middle of the test."""
+
+    @override
+    def run(self) -> dict[str, Any]:
+        """Trade the path and tell what came before the break and after it."""
+        _, bars = self.drawn()
+        ledger, (arm, *_) = self.ledger(bars), self.arms
+        row = {"status": "ok", "seed": self.seed, "fingerprint": bars.fingerprint}
+        try:
+            pnl = bar_pnl(ledger.trade(arm.label, ledger.decide(arm)))
+        except AgentError as error:
+            return row | failed_row(placed(error, f"seed {self.seed}"))
+        market = configure(BreakConfig, self.market.params, where=self.market.use)
+        # Row i of what bars brought is that of the bar after row ``first + i``.
+        cut = max(0, market.break_bar - ledger.first - 1)
+        size = np.abs(pnl.exposure[cut:])
+        per_day = DAY_NS // bars.period_ns
+        edges = [0, *(days * per_day for days in WINDOWS), size.size]
+        return row | {
+            "bars_per_day": per_day,
+            "bars_before": cut,
+            "bars_after": int(size.size),
+            "net_bp_before": float(BP * pnl.net[:cut].mean()),
+            "net_bp_after": float(BP * pnl.net[cut:].sum()),
+            "paid_bp_after": float(BP * (pnl.gross - pnl.net)[cut:].sum()),
+            "exposure_before": float(np.abs(pnl.exposure[:cut]).mean()),
+            "exposure_after": [
+                float(part.mean()) if part.size else None
+                for part in (size[a:b] for a, b in zip(edges, edges[1:], strict=False))
+            ],
+        }
+
+
+class Break:
+    """Gate D."""
+
+    letters: tuple[Letter, ...] = ("D",)
+
+    def jobs(self, plan: GatesPlan) -> dict[str, Job]:
+        """Return every path."""
+        course = COURSES[B1]
+        return {
+            f"{B1}, seed {seed}": BreakJob(**dict(seed_job(plan, course, seed)))
+            for seed in plan.numbers(course.times)
+        }
+
+    def judge(self, plan: GatesPlan, rows: Sequence[dict[str, Any]]) -> Judged:
+        """Hold the loss against the edge before it."""
+        names = ("D.costs", "D.net_loss")
+        why = next((error for error in map(failure_of, rows) if error is not None), None)
+        details = {B1: {key: [row.get(key) for row in rows] for key in rows[0]}}
+        if why is not None:
+            return Judged({name: failed(name, len(rows), str(why)) for name in names}, details)
+        edge = _column(rows, "net_bp_before")
+        per_day = float(rows[0]["bars_per_day"])
+        seeds = Seeds(plan.first_seed).child("gates", B1)
+        if not edge.mean() > 0.0:
+            words = f"there was no edge before the break: {edge.mean():.3f} bp a bar"
+            return Judged({name: failed(name, len(rows), words) for name in names}, details)
+        paid, lost = _column(rows, "paid_bp_after"), -_column(rows, "net_bp_after")
+        words = f"{paid.mean():.1f} bp paid after the break, {edge.mean():.3f} bp a bar before it"
+        figures: dict[str, GateFigure] = {
+            "D.costs": measured(
+                "D.costs", days_of(paid, edge, per_day, seeds.child("paid")), len(rows), words
+            ),
+            "D.net_loss": measured(
+                "D.net_loss", days_of(lost, edge, per_day, seeds.child("lost")), len(rows)
+            ),
+        }
+        return Judged(figures, details)
+
+
+def days_of(loss_bp: FloatArray, edge_bp: FloatArray, per_day: float, seeds: Seeds) -> Interval:
+    """Return a loss in days of an edge a bar: means over seeds, and an interval over seeds.
+
+    Example:
+        >>> found = days_of(np.array([48.0, 96.0]), np.array([1.0, 2.0]), 24.0, Seeds(0))
+        >>> found.estimate
+        2.0
+    """
+    return bootstrap_interval(
+        lambda lost, edge: float(lost.mean() / (per_day * edge.mean())),
+        [loss_bp, edge_bp],
+        seeds,
+        reps=SHARE_REPS,
+        block=1.0,
+    )
+
+
+def _column(rows: Sequence[dict[str, Any]], name: str) -> FloatArray:
+    return np.array([row[name] for row in rows], dtype=np.float64)

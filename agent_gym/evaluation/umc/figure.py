@@ -1,0 +1,84 @@
+"""One figure of a gate, held against its bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent_gym.evaluation.statistics import Interval
+from agent_gym.evaluation.umc.bounds import BOUNDS, Bound
+
+OVER_SEEDS, RANGE = "95 % over seeds", "least and most over seeds"
+
+
+@dataclass(frozen=True, slots=True)
+class GateFigure:
+    """A figure, its interval, its bound, and whether it passes.
+
+    Attributes:
+        value: What was measured; None if the agent failed.
+        low: Low end of the interval.
+        high: High end.
+        bound: What is asked for.
+        seeds: How many paths it comes from.
+        interval: What kind of interval it is.
+        words: What else is to be said.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    bound: Bound
+    seeds: int
+    interval: str = OVER_SEEDS
+    words: str = ""
+
+    @property
+    def passed(self) -> bool | None:
+        """Say whether it passes; None where it is only shown."""
+        if self.bound.rule == "shown only":
+            return None
+        return self.value is not None and self.bound.holds(self.value, self.low, self.high)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        bound = self.bound
+        return {
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "bound": bound.value,
+            "passed": self.passed,
+            "rule": bound.rule,
+            "unit": bound.unit,
+            "what": bound.what,
+            "seeds": self.seeds,
+            "interval": self.interval,
+            "words": self.words,
+        }
+
+
+def measured(name: str, found: Interval, seeds: int, words: str = "") -> GateFigure:
+    """Return a figure with an interval over seeds."""
+    kind = f"{100 * found.level:.4g} % over seeds"
+    return GateFigure(found.estimate, found.low, found.high, BOUNDS[name], seeds, kind, words)
+
+
+def worst(name: str, values: list[float], words: str = "") -> GateFigure:
+    """Return a figure whose largest value over seeds must hold."""
+    return GateFigure(
+        max(values), min(values), max(values), BOUNDS[name], len(values), RANGE, words
+    )
+
+
+def counted(name: str, count: float, seeds: int, words: str = "") -> GateFigure:
+    """Return a count; where the bound names no number, all seeds are asked for."""
+    bound = BOUNDS[name]
+    if bound.value is None:
+        bound = replace(bound, value=float(seeds))
+    return GateFigure(float(count), None, None, bound, seeds, "none", words)
+
+
+def failed(name: str, seeds: int, words: str) -> GateFigure:
+    """Return the figure of an agent that failed."""
+    return GateFigure(None, None, None, BOUNDS[name], seeds, "none", words)
