@@ -260,7 +260,14 @@ def test_coherence_is_the_same_in_pieces_and_knows_nothing_of_later(cut):
     poisoned = scores.copy()
     poisoned[cut:] = -1e9
     assert coherence(poisoned, plain)[:cut].tobytes() == whole[:cut].tobytes()
-    assert coherence(poisoned, plain)[-1] == 0.0
+    last = max(0, 900 - max(cut, 400))
+    assert coherence(poisoned, plain)[-1] < math.exp(-8.0 * last / 500)
+
+
+def test_one_bar_far_out_does_not_speak_for_all_others():
+    scores = np.full(500, -1.0)
+    scores[7] = -1e7
+    assert coherence(scores, np.full(500, -1.0))[-1] == pytest.approx(math.exp(-10.0 / 500))
 
 
 def test_the_baseline_is_a_gaussian_of_the_expected_deviation():

@@ -1,7 +1,7 @@
 """UMC: the active-inference trader.
 
-Belongs here: how it models a market (``tiers`` behind MarketGI, ``macro``), what it prefers and what
-it expects (``efe``), how it plans and learns to act (``planner``, ``policy``), what its orders cost
+Belongs here: how it models a market (``tiers`` behind MarketGI, ``macro``), what it prefers and
+expects (``efe``), how it plans and learns to act (``planner``, ``policy``), what its orders cost
 (``exec_model``) and how much it may pay to learn (``lam``). Imports ``agent_gym.core`` only.
 Hands on the agent ``umc`` through the registry, and the names below.
 """

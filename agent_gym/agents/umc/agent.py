@@ -28,6 +28,7 @@ from agent_gym.core.types import (
 )
 
 NAME = "umc"
+SCALES = ("model/weights/input_", "model/weights/normaliser/")
 
 
 class UMCAgent:
@@ -129,9 +130,12 @@ class UMCAgent:
         return self.mind.follow(self._columns(columns), self.mind.begin())
 
     def weights(self) -> Mapping[str, NDArray[Any]]:
-        """Return every number that was learned."""
-        self._check_learned()
-        return self.mind.weights() | self.plans.weights()
+        """Return the numbers that learning moves; names and scales of inputs are none of them."""
+        return {
+            name: array
+            for name, array in self._kept().items()
+            if array.dtype.kind == "f" and array.size and not name.startswith(SCALES)
+        }
 
     def losses(self) -> Mapping[str, float]:
         """Return the surprise of the past it learned from, in nats a bar."""
@@ -139,7 +143,7 @@ class UMCAgent:
 
     def save(self, folder: Path) -> None:
         """Put all that was learned into a folder of its own."""
-        write_agent(folder, self.config, self.weights())
+        write_agent(folder, self.config, self._kept())
 
     def load(self, folder: Path) -> None:
         """Take over what an agent of the same config has learned."""
@@ -148,6 +152,10 @@ class UMCAgent:
         self.plans.restore(weights)
         if self._start is not None:
             self.reset(self._start)
+
+    def _kept(self) -> dict[str, NDArray[Any]]:
+        self._check_learned()
+        return self.mind.weights() | self.plans.weights()
 
     def _plan(self, start: EpisodeStart) -> None:
         assert self._past is not None

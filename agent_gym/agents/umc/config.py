@@ -41,6 +41,7 @@ class UMCConfig(Config):
     execution: SlippagePrior = Field(
         default=SlippagePrior(),
         description="what is believed of slippage, where the world shows what orders paid",
+        json_schema_extra={"acts_on": "worlds that show what orders paid"},
     )
     levels: tuple[float, ...] = Field(
         default=(-1.0, -0.5, 0.0, 0.5, 1.0),

@@ -10,9 +10,13 @@ from agent_gym.agents.umc.efe import (
     Actions,
     FreeEnergy,
     Market,
+    Mixture,
     Preference,
     g_lambda,
+    gaussian_entropy,
+    outcome,
     outcome_floor,
+    pragmatic_cost,
     row_mixture,
     trading_cost,
 )
@@ -23,9 +27,16 @@ IN_BP = 1e4
 
 
 def signals_of(
-    config: UMCConfig, trace: Trace, levels: FloatArray, step: tuple[int, int], view: View
+    config: UMCConfig,
+    trace: Trace,
+    levels: FloatArray,
+    step: tuple[int, int],
+    view: View,
 ) -> dict[str, float]:
     """Return the signals of one decision; nats and returns are those of the next bar.
+
+    Risk and free energy are counted from those of holding nothing, surprise and ambiguity in
+    deviations of a bar, so that a calm market and a wild one can be compared.
 
     Args:
         config: Of the agent.
@@ -36,22 +47,24 @@ def signals_of(
     """
     held, chosen = step
     told = trace.told
-    energy = bar_energy(config, trace, levels, held, view.lam)
+    cost = pragmatic_cost(*_expected(config, trace, levels, held))
+    out = int(np.flatnonzero(levels == 0.0)[0])
+    risk = float(cost[chosen] - cost[out])
     signals = {
         "expected_return": float(told.edge[0]),
         "expected_return_se": float(told.error[0]),
         "sigma": float(trace.series.sigma[0]),
-        "coherence": float(trace.coherence[0]),
         "information_gain": view.information,
-        "own_information": view.own_information,
         "lambda": view.lam,
-        "lambda_used": view.lam_used,
-        "slippage_bp": view.slippage_bp,
-        "risk": float(energy.risk[chosen]),
-        "ambiguity": float(energy.ambiguity[chosen]),
-        "free_energy": float(energy.total[chosen]),
-        "surprise": -float(told.score[0]) if np.isfinite(told.score[0]) else 0.0,
+        "risk": risk,
+        "ambiguity": _ambiguity(trace, view.information),
+        "free_energy": risk - view.lam_used * view.own_information,
+        "surprise": _surprise(trace),
     }
+    if view.place is not None:
+        signals["lambda_used"] = view.lam_used
+        signals["own_information"] = view.own_information
+        signals["slippage_bp"] = view.slippage_bp
     if trace.regimes.shape[1]:
         signals["regime"] = float(np.argmax(trace.regimes[0]))
         signals["regime_belief"] = float(trace.regimes[0].max())
@@ -61,17 +74,47 @@ def signals_of(
 def bar_energy(
     config: UMCConfig, trace: Trace, levels: FloatArray, held: int, lam: float
 ) -> FreeEnergy:
-    """Return the expected free energy of each level for the next bar alone."""
-    sigma = float(trace.series.sigma[0])
-    actions = Actions(
-        levels, trading_cost(levels, float(levels[held]), config.cost_bp), outcome_floor(sigma)
-    )
-    told = trace.told
+    """Return the expected free energy of each level for the next bar alone, in deviations of it."""
+    actions, market, preference = _terms(config, trace, levels, held)
+    return g_lambda(actions, market, preference, lam)
+
+
+def _terms(
+    config: UMCConfig, trace: Trace, levels: FloatArray, held: int
+) -> tuple[Actions, Market, Preference]:
+    sigma, told = float(trace.series.sigma[0]), trace.told
+    cost = trading_cost(levels, float(levels[held]), config.cost_bp) / sigma
     weight = told.chance[0] / told.chance[0].sum()
-    seen = row_mixture(weight, told.mean[0], told.variance[0])
+    seen = row_mixture(weight, told.mean[0] / sigma, told.variance[0] / sigma**2)
     heads = np.arange(weight.size)
-    market = Market(seen, np.zeros_like(heads), heads)
-    return g_lambda(actions, market, Preference.of_kelly(config.kelly_fraction, sigma), lam)
+    preferred = Preference.of_kelly(config.kelly_fraction, sigma)
+    preference = Preference(preferred.mean / sigma, preferred.deviation / sigma)
+    actions = Actions(levels, cost, outcome_floor(1.0))
+    return actions, Market(seen, np.zeros_like(heads), heads), preference
+
+
+def _expected(
+    config: UMCConfig, trace: Trace, levels: FloatArray, held: int
+) -> tuple[Mixture, Preference]:
+    actions, market, preference = _terms(config, trace, levels, held)
+    return outcome(actions, market), preference
+
+
+def _surprise(trace: Trace) -> float:
+    """Return how unlikely the bar was, in deviations; 0 for the first, as nothing was foretold."""
+    score = float(trace.told.score[0] + np.log(trace.series.expected_sigma[0]))
+    return -score if np.isfinite(score) else 0.0
+
+
+def _ambiguity(trace: Trace, information: float) -> float:
+    """Return the entropy of the bar, of its heads and of which of them is right, and of the floor.
+
+    It is the same for every level: what a bar shows does not hang on what is held.
+    """
+    told, sigma = trace.told, float(trace.series.sigma[0])
+    heads = gaussian_entropy(told.variance[0] / sigma**2)
+    shown = float((told.chance[0] * heads).sum()) + information
+    return shown + float(gaussian_entropy(outcome_floor(1.0) ** 2))
 
 
 def rationale_of(signals: dict[str, float], before: float, after: float) -> str:

@@ -162,4 +162,7 @@ def _is_pickle(path: Path) -> bool:
         with zipfile.ZipFile(path) as archive:
             return any(name.endswith(".pkl") for name in archive.namelist())
     with path.open("rb") as file:
-        return file.read(2) in PICKLE_PROTOCOLS
+        head = file.read(3)
+    # The length that a safetensors file begins with may look like a protocol, but no pickle goes on
+    # with a zero byte: that is no instruction.
+    return head[:2] in PICKLE_PROTOCOLS and head[2:] != b"\0"

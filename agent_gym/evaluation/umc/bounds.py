@@ -55,8 +55,8 @@ class Bound:
             return value <= self.value
         if self.rule == "equals":
             return value == self.value
-        assert low is not None
-        assert high is not None
+        if low is None or high is None:
+            return False
         if self.rule == "interval above":
             return low > self.value
         return low <= self.value + self.slack and high >= self.value - self.slack

@@ -8,6 +8,7 @@ is shown beside them with its wide interval.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,8 @@ from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.protocol.failures import failed_row, failure_of, placed
 from agent_gym.evaluation.protocol.pnl import BP, bar_pnl
 from agent_gym.evaluation.protocol.seed_job import SeedJob
-from agent_gym.evaluation.protocol.seeded import SHARE_REPS
-from agent_gym.evaluation.statistics import Interval, bootstrap_interval
 from agent_gym.evaluation.umc.courses import seed_job
-from agent_gym.evaluation.umc.figure import GateFigure, failed, measured
+from agent_gym.evaluation.umc.figure import GateFigure, failed, ratio
 from agent_gym.evaluation.umc.plan import COURSES, GatesPlan, Judged, Letter
 from agent_gym.markets.known.config import BreakConfig
 from agent_gym.rollouts.jobs import Job
@@ -62,7 +61,7 @@ class BreakJob(SeedJob):
             "exposure_before": float(np.abs(pnl.exposure[:cut]).mean()),
             "exposure_after": [
                 float(part.mean()) if part.size else None
-                for part in (size[a:b] for a, b in zip(edges, edges[1:], strict=False))
+                for part in (size[a:b] for a, b in pairwise(edges))
             ],
         }
 
@@ -96,31 +95,10 @@ class Break:
         paid, lost = _column(rows, "paid_bp_after"), -_column(rows, "net_bp_after")
         words = f"{paid.mean():.1f} bp paid after the break, {edge.mean():.3f} bp a bar before it"
         figures: dict[str, GateFigure] = {
-            "D.costs": measured(
-                "D.costs", days_of(paid, edge, per_day, seeds.child("paid")), len(rows), words
-            ),
-            "D.net_loss": measured(
-                "D.net_loss", days_of(lost, edge, per_day, seeds.child("lost")), len(rows)
-            ),
+            "D.costs": ratio("D.costs", (paid / per_day, edge), seeds.child("paid"), words),
+            "D.net_loss": ratio("D.net_loss", (lost / per_day, edge), seeds.child("lost"), ""),
         }
         return Judged(figures, details)
-
-
-def days_of(loss_bp: FloatArray, edge_bp: FloatArray, per_day: float, seeds: Seeds) -> Interval:
-    """Return a loss in days of an edge a bar: means over seeds, and an interval over seeds.
-
-    Example:
-        >>> found = days_of(np.array([48.0, 96.0]), np.array([1.0, 2.0]), 24.0, Seeds(0))
-        >>> found.estimate
-        2.0
-    """
-    return bootstrap_interval(
-        lambda lost, edge: float(lost.mean() / (per_day * edge.mean())),
-        [loss_bp, edge_bp],
-        seeds,
-        reps=SHARE_REPS,
-        block=1.0,
-    )
 
 
 def _column(rows: Sequence[dict[str, Any]], name: str) -> FloatArray:

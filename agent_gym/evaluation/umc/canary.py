@@ -7,7 +7,7 @@ agent trades on it. Both look at the same agent without the leak, too, and must 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -30,7 +30,7 @@ from agent_gym.core.types import (
 )
 from agent_gym.evaluation.audit.changed_bars import turned_round
 from agent_gym.evaluation.audit.finding import Finding
-from agent_gym.evaluation.audit.run import audit
+from agent_gym.evaluation.audit.run import Check, audit, guarded
 from agent_gym.evaluation.audit.stream import WithColumn
 from agent_gym.evaluation.audit.subject import Subject, market_world, next_returns, teach
 from agent_gym.evaluation.baselines import Arm
@@ -103,7 +103,10 @@ class CanaryJob(Job):
             return row | {"with": {}}  # it takes no inputs, so nothing can be planted
         prefix = Subject.named(leaky, bars, world=leaky_world, seed=self.seed)
         row["with"] = self._alarms(prefix, (LIGHT,))
-        row["with"] |= self._alarms(self._canary(leaky, bars), (Ref(use=CANARY),))
+        # Not by way of an audit: its first episode is played in the world without the leak.
+        canary = cast(Check, make("check", Ref(use=CANARY)))
+        said = guarded(lambda: canary.run(self._canary(leaky, bars)))
+        row["with"][CANARY] = _alarm(said)
         return row
 
     def _honest(self, bars: Bars) -> Subject:
@@ -123,11 +126,13 @@ class CanaryJob(Job):
 
     def _alarms(self, subject: Subject, checks: Sequence[Ref]) -> dict[str, Any]:
         """Return whether each check found an error, and what it said."""
-        found: dict[str, Any] = {}
-        for check in audit(subject, checks).checks:
-            wrong = [each for each in check.findings if each.severity == "error"]
-            found[check.name] = {"fired": bool(wrong), "said": _said(wrong or check.findings)}
-        return found
+        return {check.name: _alarm(check.findings) for check in audit(subject, checks).checks}
+
+
+def _alarm(findings: Sequence[Finding]) -> dict[str, Any]:
+    wrong = [each for each in findings if each.severity == "error"]
+    told = wrong or findings
+    return {"fired": bool(wrong), "said": told[0].what if told else ""}
 
 
 def leaky_world(bars: Bars) -> World:
@@ -138,10 +143,6 @@ def leaky_world(bars: Bars) -> World:
 def _flagged_world(bars: Bars) -> World:
     known = dict.fromkeys(next_returns(bars), 1.0)
     return WithColumn(market_world(bars), LEAK + KNOWN, known)
-
-
-def _said(findings: Sequence[Finding]) -> str:
-    return findings[0].what if findings else ""
 
 
 class ReversalJob(Job):
@@ -156,14 +157,11 @@ class ReversalJob(Job):
     def run(self) -> dict[str, Any]:
         """Return the gain of each day, both ways."""
         bars = resample(open_market(self.market, Seeds(self.seed)), self.period)
-        ways: Mapping[str, Callable[[Bars], Bars]] = {
-            "forward": lambda b: b,
-            "reverse": turned_round,
-        }
+        ways = {"forward": bars, "reverse": turned_round(bars)}
         row: dict[str, Any] = {"status": "ok", "data": bars.describe()}
-        for name, way in ways.items():
+        for name, own in ways.items():
             try:
-                row[name] = self._days(way(bars)).tolist()
+                row[name] = self._days(own).tolist()
             except AgentError as error:
                 return row | failed_row(error)
         return row
@@ -205,7 +203,7 @@ class Alarms:
             "E.prefix_alarm": [_fired(row["with"], PREFIX) for row in planted],
             "E.canary_alarm": [_fired(row["with"], CANARY) for row in planted],
             "E.false_alarm": [
-                any(_fired(row["without"], x) for x in (PREFIX, CANARY, "plays")) for row in planted
+                any(_fired(row["without"], name) for name in row["without"]) for row in planted
             ],
         }
         figures: dict[str, GateFigure] = {

@@ -14,11 +14,10 @@ from agent_gym.evaluation.baselines import Arm, reference_arms
 from agent_gym.evaluation.protocol.failures import failure_of
 from agent_gym.evaluation.protocol.nulls import NullRuns, gate_a, lucky_seeds, most_lucky
 from agent_gym.evaluation.protocol.seed_job import SeedJob
-from agent_gym.evaluation.protocol.seeded import SHARE_REPS
 from agent_gym.evaluation.protocol.verdict import family_level
-from agent_gym.evaluation.statistics import Interval, bootstrap_interval, seeds_interval
-from agent_gym.evaluation.umc.bounds import NULLS
-from agent_gym.evaluation.umc.figure import GateFigure, counted, failed, measured
+from agent_gym.evaluation.statistics import Interval, seeds_interval
+from agent_gym.evaluation.umc.bounds import BOUNDS, NULLS
+from agent_gym.evaluation.umc.figure import GateFigure, counted, failed, measured, ratio
 from agent_gym.evaluation.umc.plan import (
     AGENT,
     COURSES,
@@ -183,12 +182,9 @@ class Attainable:
         details = {}
         for name, own in by_course(plan, ATTAINABLE, rows).items():
             details[name] = told(own)
-            names = [f"C.{name}.share"]
-            if name == "m1":
-                names += ["C.m1.share_low", "C.m1.over_sma"]
             why = first_failure(own)
             if why is not None:
-                figures |= {each: failed(each, len(own), why) for each in names}
+                figures |= {each: failed(each, len(own), why) for each in _names(name)}
                 continue
             figures |= _share_figures(name, own, Seeds(plan.first_seed).child("gates", name))
         return Judged(figures, details)
@@ -198,25 +194,22 @@ def _share_figures(
     name: str, rows: Sequence[dict[str, Any]], seeds: Seeds
 ) -> dict[str, GateFigure]:
     net, best = column(rows, AGENT, "net_bp"), column(rows, "optimum", "net_bp")
-    found = share_of(net, best, seeds.child("share"))
     words = f"{net.mean():.3f} of {best.mean():.3f} bp a bar on the same paths"
     if name == "m3_at_5bp":
         words += f"; {WHY_M3}"
-    figures = {f"C.{name}.share": measured(f"C.{name}.share", found, len(rows), words)}
+    if not best.mean() > 0.0:
+        words += ": there was nothing to take"
+        return {each: failed(each, len(rows), words) for each in _names(name)}
+    found = ratio(f"C.{name}.share", (net, best), seeds.child("share"), words)
+    figures = {f"C.{name}.share": found}
     if name == "m1":
-        low = replace(found, estimate=found.low)
         ahead = seeds_interval(net - column(rows, SMA, "net_bp"), seeds.child("sma"))
-        figures["C.m1.share_low"] = measured("C.m1.share_low", low, len(rows))
+        low = replace(found, value=found.low, bound=BOUNDS["C.m1.share_low"], words="")
+        figures["C.m1.share_low"] = low
         figures["C.m1.over_sma"] = measured("C.m1.over_sma", ahead, len(rows))
     return figures
 
 
-def share_of(taken: FloatArray, there: FloatArray, seeds: Seeds) -> Interval:
-    """Return the share of what the optimum took on the same paths, with an interval over seeds."""
-    return bootstrap_interval(
-        lambda own, best: float(own.mean() / best.mean()),
-        [taken, there],
-        seeds,
-        reps=SHARE_REPS,
-        block=1.0,
-    )
+def _names(name: str) -> list[str]:
+    more = ["C.m1.share_low", "C.m1.over_sma"] if name == "m1" else []
+    return [f"C.{name}.share", *more]

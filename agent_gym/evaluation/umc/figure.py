@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_gym.evaluation.statistics import Interval
+from agent_gym.core.errors import DataError
+from agent_gym.core.seeds import Seeds
+from agent_gym.core.types import FloatArray
+from agent_gym.evaluation.statistics import Interval, bootstrap_interval
 from agent_gym.evaluation.umc.bounds import BOUNDS, Bound
 
 OVER_SEEDS, RANGE = "95 % over seeds", "least and most over seeds"
+REPS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,9 @@ class GateFigure:
         """Say whether it passes; None where it is only shown."""
         if self.bound.rule == "shown only":
             return None
-        return self.value is not None and self.bound.holds(self.value, self.low, self.high)
+        if self.value is None:
+            return False
+        return self.bound.holds(self.value, self.low, self.high)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -62,6 +68,26 @@ def measured(name: str, found: Interval, seeds: int, words: str = "") -> GateFig
     """Return a figure with an interval over seeds."""
     kind = f"{100 * found.level:.4g} % over seeds"
     return GateFigure(found.estimate, found.low, found.high, BOUNDS[name], seeds, kind, words)
+
+
+def ratio(name: str, parts: tuple[FloatArray, FloatArray], seeds: Seeds, words: str) -> GateFigure:
+    """Return the ratio of two means, paired over seeds; resampled seeds tell its interval.
+
+    Where some resample has nothing below the line there is no interval, and a bound on one fails.
+    """
+    top, bottom = parts
+    name_bound, count = BOUNDS[name], int(top.size)
+    value = float(top.mean() / bottom.mean())
+    try:
+        found = bootstrap_interval(_mean_ratio, [top, bottom], seeds, reps=REPS, block=1.0)
+    except DataError:
+        return GateFigure(value, None, None, name_bound, count, "none: too few seeds", words)
+    return measured(name, found, count, words)
+
+
+def _mean_ratio(top: FloatArray, bottom: FloatArray) -> float | None:
+    below = float(bottom.mean())
+    return float(top.mean()) / below if below > 0.0 else None
 
 
 def worst(name: str, values: list[float], words: str = "") -> GateFigure:

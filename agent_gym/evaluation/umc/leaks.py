@@ -56,11 +56,8 @@ class Leaks:
         figures: dict[str, GateFigure] = {
             name: worst(name, [row[part]["value"] for row in rows]) for name, part in PARTS.items()
         }
-        changed = [
-            row["g2_non_interference"]["sha256_with"]
-            != row["g2_non_interference"]["sha256_without"]
-            for row in rows
-        ]
+        hashes = [row["g2_non_interference"] for row in rows]
+        changed = [own["sha256_with"] != own["sha256_without"] for own in hashes]
         caught = [row["control"]["caught"] and row["gate"]["withheld"] > 0 for row in rows]
         figures["F.g2_hashes"] = counted("F.g2_hashes", sum(changed), len(rows))
         figures["F.control"] = counted(

@@ -52,9 +52,7 @@ class Believed:
         return places
 
 
-def believed(
-    agent: UMCAgent, columns: Mapping[str, FloatArray], actions: ActionSpec
-) -> Believed:
+def believed(agent: UMCAgent, columns: Mapping[str, FloatArray], actions: ActionSpec) -> Believed:
     """Let an agent follow a series from its first bar on and tell everything."""
     trace = agent.trace(columns)
     policy = agent.plans.policy(actions)

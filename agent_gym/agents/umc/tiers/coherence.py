@@ -17,6 +17,7 @@ from agent_gym.core.kernels import door
 from agent_gym.core.types import FloatArray
 
 COHERENCE_BARS = 500
+LARGEST = 10.0  # nats of one bar that count; far out a Gaussian is wrong without bounds
 HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -29,7 +30,7 @@ def follow_leads(leads: FloatArray, memory: FloatArray, out: FloatArray) -> None
     window = memory.size - 1
     for t in range(leads.size):
         if leads[t] == leads[t]:
-            memory[1 + int(memory[0]) % window] = leads[t]
+            memory[1 + int(memory[0]) % window] = min(max(leads[t], -LARGEST), LARGEST)
             memory[0] += 1.0
         count, total = min(int(memory[0]), window), 0.0
         for i in range(count):

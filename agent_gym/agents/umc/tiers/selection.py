@@ -16,6 +16,7 @@ import numpy as np
 from agent_gym.core.errors import DataError
 from agent_gym.core.types import FloatArray
 
+SURE = 2.0  # standard errors of a lead that outweigh being the lighter one
 BATCHES = 20
 FEWEST_BARS = 2 * BATCHES
 
@@ -75,7 +76,7 @@ def mean_and_error(values: FloatArray) -> tuple[float, float]:
 def choose_model(names: Sequence[str], scores: Sequence[FloatArray]) -> Report:
     """Choose among models that are given from light to heavy, by their scores of the same bars.
 
-    A heavier one is taken only if it leads by more than the standard error of its lead.
+    A heavier one is taken only if it leads by more than twice the standard error of its lead.
 
     Example:
         >>> luck = np.tile([1.0, -1.0], 50)
@@ -94,12 +95,12 @@ def choose_model(names: Sequence[str], scores: Sequence[FloatArray]) -> Report:
             expected=f"at least {FEWEST_BARS} that every model scored",
             remedy="Give a longer past, hold out more of it, or name one tier",
         )
-    best, why = 0, f"no heavier one leads {names[0]} by more than its standard error"
+    best, why = 0, f"no heavier one leads {names[0]} by more than twice its standard error"
     found = [TierScore(names[0], *mean_and_error(rows[0]))]
     for i in range(1, len(names)):
         lead, error = mean_and_error(rows[i] - rows[best])
         found.append(TierScore(names[i], *mean_and_error(rows[i]), lead, error))
-        if lead > error:
+        if lead > SURE * error:
             ahead = f"{lead:.2g} nats a bar, with a standard error of {error:.2g}"
             best, why = i, f"{names[i]} leads {names[best]} by {ahead}"
     return Report(names[best], why, rows.shape[1], tuple(found))
