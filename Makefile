@@ -6,7 +6,7 @@ BROWSER := .venv/.browser
 DATABASE := .venv/.database
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code docs clean
+.PHONY: help gym harness demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -64,6 +64,12 @@ gate-faults: $(READY)    ## planted faults against the gate, on the real simulat
 
 gate-same-code: $(READY) ## the same code and luck alone: no alarm (half an hour)
 	$(BIN)/agent-gym gate same-code --out docs/results/same_code.json
+
+umc-gates: $(READY)      ## the gates of the active-inference trader on known markets, 20 seeds and more (minutes)
+	$(BIN)/agent-gym umc gates --out docs/results
+
+umc-ablation: $(READY)   ## what each part of the active-inference trader is worth, with intervals (an hour)
+	$(BIN)/agent-gym umc ablation --out docs/results
 
 docs: $(READY)           ## the documentation site, into site/
 	$(BIN)/mkdocs build --strict

@@ -71,7 +71,8 @@ class Volatility:
         density of a Gaussian of unknown variance no sweep makes the past less likely.
         """
         table = np.empty((close.size, 3 + self._decays.size))
-        follow_volatility(close, self._decays, self.shares, self.begin(), table)
+        own = np.array(close, dtype=np.float64, order="C")
+        follow_volatility(own, self._decays, self.shares, self.begin(), table)
         warm = min(close.size // 4, 200)
         squares, averages = table[warm:, 0] ** 2, table[warm:, 3:]
         rows = np.isfinite(averages).all(axis=1) & (averages.min(axis=1) > 0.0)
@@ -111,5 +112,6 @@ class Volatility:
     def read(self, close: FloatArray, memory: FloatArray) -> FloatArray:
         """Return return, expected and new deviation, one row a bar, and move the memory on."""
         out = np.empty((close.size, 3))
-        follow_volatility(close, self._decays, self.shares, memory, out)
+        own = np.array(close, dtype=np.float64, order="C")
+        follow_volatility(own, self._decays, self.shares, memory, out)
         return out

@@ -50,6 +50,7 @@ COMMANDS = {
     "tokens": "Who may call the service: add, list, revoke.",
     "train": "Train an agent with Stable-Baselines3, several seeds at once.",
     "trials": "The trials that have been registered.",
+    "umc": "The active-inference trader: backtest, explain, stress, gates, ablation, train.",
     "verify": "Is the whole loop in order, and what is to be done next?",
     "watch": "One episode of a trained model as a video.",
 }

@@ -41,7 +41,6 @@ class StressJob(SourceJob):
     run: Path | None = Field(
         default=None, description="folder that `umc backtest` has written; its last agent is taken"
     )
-    seed: int = Field(default=0, ge=0, exclude=True, description="seed of a market that is named")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +53,7 @@ class Subject:
 
 
 @with_request
-@with_options("config", StressConfig, "The stress", {"seed": "--stress-seed"})
+@with_options("config", StressConfig, "The stress")
 @with_options("job", StressJob, "Whose agent")
 def stress_agent(
     job: StressJob,
@@ -68,7 +67,7 @@ def stress_agent(
     The drawdown breaker is on. It holds if no drawdown passes its limit by more than one bar.
     """
     with _subject(job, request) as subject, progress("search") as done:
-        found = stress(subject.folder, subject.bars, subject.account, config, done)
+        found = stress(subject.folder, subject.bars, subject.account, config, job.seed, done)
     emit(found.as_dict(), as_json=as_json, view=_view(found))
     if gate and not found.held:
         raise typer.Exit(EXIT_RUN)

@@ -48,7 +48,7 @@ class StressConfig(Config):
     seeds: int = Field(
         default=5, ge=1, le=1_000, description="fresh episodes in the worst crowd that was found"
     )
-    stress_bars: int = Field(default=300, ge=50, le=100_000, description="bars of an episode")
+    stress_bars: int = Field(default=500, ge=50, le=100_000, description="bars of an episode")
     largest_distance: float = Field(
         default=2.5, gt=0.0, description="realism distance that no accepted crowd may pass"
     )
@@ -56,7 +56,6 @@ class StressConfig(Config):
         default=0.15, gt=0.0, lt=1.0, description="drawdown at which the breaker goes flat"
     )
     scenarios: bool = Field(default=True, description="also play flash crashes and price gaps")
-    seed: int = Field(default=0, ge=0, description="of the search, the news and the shocks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,12 @@ class Stressed:
 
 
 def stress(
-    agent: Path, bars: Bars, account: BacktestConfig, config: StressConfig, done: Done | None = None
+    agent: Path,
+    bars: Bars,
+    account: BacktestConfig,
+    config: StressConfig,
+    seed: int = 0,
+    done: Done | None = None,
 ) -> Stressed:
     """Search for the realistic crowd that an agent loses most in, then see whether it is held.
 
@@ -106,6 +110,7 @@ def stress(
         bars: What a realistic market looks like.
         account: Costs and limits.
         config: How hard to look.
+        seed: Of the search, the news and the shocks.
         done: Told how many generations are done.
     """
     ref = Ref(use="umc", params={"folder": str(agent)})
@@ -120,18 +125,18 @@ def stress(
         largest_distance=config.largest_distance,
         generations=generations,
         candidates=CANDIDATES,
-        seed=config.seed,
+        seed=seed,
     )
     told = None if done is None else lambda number, _worst: done(number, generations)
     found = red_team(braked, RealismTarget.of(bars), plan, told)
     worst = None if found.worst is None else found.worst.market
     episodes = [
-        _episode(name, braked(), where, Seeds(config.seed).child("stress", number), config)
+        _episode(name, braked(), where, Seeds(seed).child("stress", number), config)
         for name, where in (("usual crowd", market), ("worst crowd", worst))
         if where is not None
         for number in range(config.seeds)
     ]
-    shocks = _shocks(ref, bars, account, config) if config.scenarios else []
+    shocks = _shocks(ref, bars, account, config, seed) if config.scenarios else []
     return Stressed(config, found, tuple(episodes), tuple(shocks))
 
 
@@ -159,7 +164,9 @@ def _episode(
     return Held(name, grown, deepest, worst, agent.tripped, held)
 
 
-def _shocks(ref: Ref, bars: Bars, account: BacktestConfig, config: StressConfig) -> list[Held]:
+def _shocks(
+    ref: Ref, bars: Bars, account: BacktestConfig, config: StressConfig, seed: int
+) -> list[Held]:
     """Play the shocks that other agents are tested with, on the account of the run."""
     minutes = bars.period_ns // MINUTE_NS
     if minutes not in SCENARIO_MINUTES:
@@ -181,7 +188,7 @@ def _shocks(ref: Ref, bars: Bars, account: BacktestConfig, config: StressConfig)
         }
         scenario = cast(Scenario, make("scenario", Ref(use=name, params=params)))
         for number in range(config.seeds):
-            seeds = Seeds(config.seed).child("stress", name, number)
+            seeds = Seeds(seed).child("stress", name, number)
             figures = scenario.play(seeds, Subject(agent=ref)).metrics
             lost, worst = float(figures["max_drawdown"] or 0.0), float(figures["worst_bar"] or 0.0)
             grown = float(np.log1p(figures["net_return"] or 0.0))

@@ -26,13 +26,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from agent_gym.agents.umc.keeper import FitState
 from agent_gym.agents.umc.policy.actor import DEVIATION, LEVELS, MEAN, Actor, reach_of, scaled
 from agent_gym.agents.umc.policy.chain import follow_chains
 from agent_gym.agents.umc.policy.config import ActorConfig
 from agent_gym.agents.umc.policy.lessons import WHERE, Lessons
 from agent_gym.agents.umc.policy.progress import (
     Arrays,
-    FitState,
     Look,
     identity_of,
     learned_bars_of,
@@ -155,7 +155,8 @@ class ActorFit:
         self.looks: list[Look] = []
         self.learned_bars = learned_bars_of(config, len(lessons))
         self._draws = seeds.child("step")
-        self._steps = config.steps if start_from is None else config.warm_steps
+        self.warm = start_from is not None
+        self.steps = config.steps if start_from is None else config.warm_steps
         self._identity = identity_of(config, lessons, seeds, start_from)
         self._frame = _frame(lessons, self.learned_bars, start_from)
         columns = lessons.states.shape[1]
@@ -180,7 +181,7 @@ class ActorFit:
     def done(self) -> bool:
         """Return whether there is nothing left to do: all steps taken, or no hope of better."""
         waited = len(self.looks) - 1 - max(self._best_look, 0)
-        return self._step >= self._steps or waited >= self.config.patience_looks
+        return self._step >= self.steps or waited >= self.config.patience_looks
 
     @property
     def step_count(self) -> int:
@@ -194,7 +195,7 @@ class ActorFit:
         with one_thread():
             self._losses.append(self._descend())
         self._step += 1
-        if self._step % self.config.look_every == 0 or self._step == self._steps:
+        if self._step % self.config.look_every == 0 or self._step == self.steps:
             self._look(candidate=True)
 
     def run(self, progress: Callable[[Look], None] | None = None) -> None:
@@ -263,7 +264,7 @@ class ActorFit:
         loss = self._loss(self._network.log_chances(states), rows).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         for group in self._optimizer.param_groups:
-            turn = 0.5 * (1.0 - math.cos(math.pi * self._step / self._steps))
+            turn = 0.5 * (1.0 - math.cos(math.pi * self._step / self.steps))
             group["lr"] = _between(self.config.learning_rate, self.config.last_learning_rate, turn)
         self._optimizer.step()
         found = float(loss.detach()) / self.config.members
@@ -277,7 +278,7 @@ class ActorFit:
         return found
 
     def _loss(self, told: Tensor, rows: Tensor) -> Tensor:
-        config, share = self.config, self._step / self._steps
+        config, share = self.config, self._step / self.steps
         by_bar = told.view(*rows.shape, *told.shape[2:])
         efe = _between(config.efe_weight_first, config.efe_weight_last, share)
         reinforcement = _between(

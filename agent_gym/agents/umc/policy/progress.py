@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +36,6 @@ class Look:
     learned_growth: float
     held_out_growth: float
     held_out_turnover: float
-
-
-class FitState(NamedTuple):
-    """A fit between two steps: arrays, and numbers and texts that JSON can hold."""
-
-    arrays: dict[str, NDArray[Any]]
-    values: dict[str, Any]
 
 
 def under(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:

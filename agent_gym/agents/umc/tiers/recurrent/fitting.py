@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from agent_gym.agents.umc.keeper import FitState
 from agent_gym.agents.umc.tiers.contract import Series
 from agent_gym.agents.umc.tiers.recurrent.config import RecurrentConfig
 from agent_gym.agents.umc.tiers.recurrent.inference import RecurrentFilter
@@ -50,13 +51,6 @@ class Look:
     held_out_score: float
 
 
-class FitState(NamedTuple):
-    """A fit between two steps: arrays, and numbers and texts that JSON can hold."""
-
-    arrays: dict[str, NDArray[Any]]
-    values: dict[str, Any]
-
-
 class RecurrentFit:
     """One fit of the recurrent model.
 
@@ -78,7 +72,8 @@ class RecurrentFit:
         self.looks: list[Look] = []
         self._past = Past(config, past, seeds.child("bootstrap"), start_from)
         self._draws = seeds.child("step")
-        self._steps = config.steps if start_from is None else config.warm_steps
+        self.warm = start_from is not None
+        self.steps = config.steps if start_from is None else config.warm_steps
         self._identity = _identity(config, past, seeds, start_from)
         self._network = RecurrentNetwork(config, self._past.columns, seeds.child("weights"))
         if start_from is not None:
@@ -97,7 +92,7 @@ class RecurrentFit:
     def done(self) -> bool:
         """Return whether there is nothing left to do: all steps taken, or no hope of better."""
         waited = len(self.looks) - 1 - max(self._best_look, 0)
-        return self._step >= self._steps or waited >= self.config.patience_looks
+        return self._step >= self.steps or waited >= self.config.patience_looks
 
     @property
     def step_count(self) -> int:
@@ -112,7 +107,7 @@ class RecurrentFit:
             loss, kl = self._descend()
         self._step += 1
         self._since_look.append((loss, kl))
-        if self._step % self.config.look_every == 0 or self._step == self._steps:
+        if self._step % self.config.look_every == 0 or self._step == self.steps:
             self._look(candidate=True)
 
     def run(self, progress: Callable[[Look], None] | None = None) -> None:
@@ -196,7 +191,7 @@ class RecurrentFit:
 
     def _learning_rate(self) -> float:
         first, last = self.config.learning_rate, self.config.last_learning_rate
-        return last + 0.5 * (first - last) * (1.0 + math.cos(math.pi * self._step / self._steps))
+        return last + 0.5 * (first - last) * (1.0 + math.cos(math.pi * self._step / self.steps))
 
     def _look(self, *, candidate: bool) -> None:
         """Score the past as it will be followed later, and keep the memories met on the way."""

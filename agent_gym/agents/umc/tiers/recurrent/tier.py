@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from agent_gym.agents.umc.keeper import run_fit
 from agent_gym.agents.umc.tiers.contract import Forecasts, Series
 from agent_gym.agents.umc.tiers.recurrent.config import RecurrentConfig
 from agent_gym.agents.umc.tiers.recurrent.fitting import Look, RecurrentFit
@@ -40,11 +41,15 @@ class RecurrentTier:
 
     def fit(self, past: Series, seeds: Seeds) -> None:
         """Learn from scratch."""
-        self.take(self.start(past, seeds))
+        fit = self.start(past, seeds)
+        run_fit(fit, seeds)
+        self.take(fit)
 
     def refit(self, past: Series, seeds: Seeds) -> None:
         """Learn on from the weights it has, for ``warm_steps`` steps."""
-        self.take(self.start(past, seeds, warm=True))
+        fit = self.start(past, seeds, warm=True)
+        run_fit(fit, seeds)
+        self.take(fit)
 
     def start(self, past: Series, seeds: Seeds, *, warm: bool = False) -> RecurrentFit:
         """Return a fit that was not run yet, for whoever wants to stop and resume it."""

@@ -1,0 +1,94 @@
+"""The market: candles with the regimes in which they were seen, and the crowd beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from agent_gym.core.types import FloatArray
+from agent_gym.evaluation.umc_walk import EchoRecord, UmcRun
+from agent_gym.reporting.canvas import (
+    INK,
+    PALETTE,
+    WIDE,
+    new_figure,
+    round_numbers,
+    title_and_names,
+)
+from agent_gym.reporting.umc.trails import days, time_axis
+
+UP, DOWN = PALETTE[2], PALETTE[1]
+
+
+def candles(run: UmcRun, width: int) -> Figure:
+    """Draw the tested bars, several to a candle, on the colours of their macrostates."""
+    figure, (panel,) = new_figure(width, 330)
+    bars = run.results.bars
+    count = min(150 if width >= WIDE else 56, len(bars))
+    edges = np.linspace(0, len(bars), count + 1).astype(int)
+    x = days(run.results.ts)
+    starts, stops = edges[:-1], edges[1:]
+    opened, closed = bars.open[starts], bars.close[stops - 1]
+    high, low = (
+        np.array([best(column[a:b]) for a, b in zip(starts, stops, strict=True)])
+        for best, column in ((np.max, bars.high), (np.min, bars.low))
+    )
+    middle = x[(starts + stops - 1) // 2]
+    for rises, colour in ((closed >= opened, UP), (closed < opened, DOWN)):
+        panel.vlines(middle[rises], low[rises], high[rises], color=colour, lw=0.8)
+        panel.vlines(
+            middle[rises], opened[rises], closed[rises], color=colour, lw=0.55 * width / count
+        )
+    named = _regimes(panel, run, starts, stops, x)
+    panel.set_xlim(x[0], x[-1])
+    panel.margins(y=0.04)
+    text = "Price and likeliest macrostate" if named else "Price"
+    for name, colour in named.items():
+        panel.add_patch(Patch(color=colour, alpha=0.3, label=name.lower().replace("_", " ")))
+    title_and_names(panel, f"{text} ({bars.instrument.symbol})", width)
+    for patch in list(panel.patches):
+        if patch.get_label() in {name.lower().replace("_", " ") for name in named}:
+            patch.remove()
+    time_axis(panel, width)
+    return figure
+
+
+def _regimes(
+    panel: Axes, run: UmcRun, starts: FloatArray, stops: FloatArray, x: FloatArray
+) -> dict[str, str]:
+    """Colour the ground by the regime that was likeliest most often; return colours by name."""
+    if not run.trace.regime[0]:
+        return {}
+    names = sorted(set(run.trace.regime.tolist()))
+    colours = {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(names)}
+    for a, b in zip(starts, stops, strict=True):
+        found, often = np.unique(run.trace.regime[int(a) : int(b)], return_counts=True)
+        name = str(found[int(often.argmax())])
+        end = min(int(b), len(x) - 1)
+        panel.axvspan(x[int(a)], x[end], color=colours[name], alpha=0.16, lw=0.0)
+    return colours
+
+
+def generations(echoes: EchoRecord, width: int) -> Figure | None:
+    """Draw the mean fitness of each family before every renewal."""
+    families = list(dict.fromkeys(row.family for row in echoes.generations))
+    if not families:
+        return None
+    figure, (panel,) = new_figure(width, 300)
+    for at, family in enumerate(families):
+        rows = [row for row in echoes.generations if row.family == family]
+        panel.plot(
+            [row.number for row in rows],
+            [100.0 * row.before for row in rows],
+            color=PALETTE[at % len(PALETTE)],
+            marker="o",
+            ms=3.5,
+            lw=1.2,
+            label=family.replace("_", " "),
+        )
+    panel.axhline(0.0, color=INK, lw=0.8)
+    panel.xaxis.set_major_locator(round_numbers(8))
+    title_and_names(panel, "Mean fitness of each family by generation, % of log growth", width)
+    return figure

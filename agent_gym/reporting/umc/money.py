@@ -1,0 +1,69 @@
+"""What it came to: equity beside baselines, drawdown, and the position that was held."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from agent_gym.core.types import FloatArray
+from agent_gym.evaluation.baselines import BEST_SMA, BUY_HOLD, CASH
+from agent_gym.evaluation.umc_walk import UmcRun
+from agent_gym.reporting.canvas import (
+    DASHES,
+    FAINT,
+    INK,
+    PALETTE,
+    new_figure,
+    title,
+    title_and_names,
+)
+from agent_gym.reporting.umc.trails import days, line, time_axis
+
+DRAWN = (CASH, BUY_HOLD, "SMA(24,120)", BEST_SMA)
+OWN = PALETTE[0]
+
+
+def equity(run: UmcRun, width: int) -> Figure:
+    """Draw the growth of one unit, and below it what was lost since the peak."""
+    figure, (top, bottom) = new_figure(width, 430, rows=2)
+    grid = top.get_gridspec()
+    grid.set_height_ratios([2.2, 1.0])
+    x = days(run.results.ts)
+    arms = {arm.label: arm.run for arm in run.evaluation.arms if arm.run is not None}
+    for at, label in enumerate(name for name in DRAWN if name in arms):
+        account = arms[label].equity
+        looks = {"color": PALETTE[1 + at], "ls": DASHES[1], "lw": 1.0}
+        line(top, x, account / account[0], width, label=label, **looks)
+    own = run.results.equity
+    line(top, x, own / own[0], width, color=OWN, lw=1.9, label="umc", zorder=5)
+    title_and_names(top, "Equity, of 1 at the start of the test, after costs", width)
+    line(bottom, x, -100.0 * _drawdown(own), width, color=OWN)
+    bottom.set_ylim(top=0.0)
+    bottom.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g} %"))
+    title(bottom, "Drawdown of umc")
+    for panel in (top, bottom):
+        time_axis(panel, width)
+    top.tick_params(labelbottom=False)
+    top.xaxis.get_offset_text().set_visible(False)
+    return figure
+
+
+def position(run: UmcRun, width: int) -> Figure:
+    """Draw what was held, as a share of equity."""
+    figure, (panel,) = new_figure(width, 190)
+    held = run.trace.columns["exposure"]
+    x = days(run.trace.ts)
+    line(panel, x, held, width, color=OWN, lw=1.0, drawstyle="steps-post")
+    panel.axhline(0.0, color=INK, lw=0.8)
+    top = max(1.05, float(np.nanmax(np.abs(held))) * 1.05)
+    panel.set_ylim(-top if np.nanmin(held) < 0.0 else -0.05, top)
+    title(panel, "Position, as a share of equity")
+    time_axis(panel, width)
+    panel.tick_params(colors=FAINT)
+    return figure
+
+
+def _drawdown(account: FloatArray) -> FloatArray:
+    lost: FloatArray = 1.0 - account / np.maximum.accumulate(account)
+    return lost

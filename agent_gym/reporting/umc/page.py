@@ -1,0 +1,211 @@
+"""The page of a walk: the answer first, then the money, then the beliefs, then the doubts."""
+
+from __future__ import annotations
+
+from html import escape
+
+from agent_gym.core.files import to_json
+from agent_gym.evaluation.protocol.verdict import Verdict
+from agent_gym.evaluation.umc_walk import UmcRun
+from agent_gym.markets.periods import format_period
+from agent_gym.markets.quality import format_time
+from agent_gym.reporting.nightly.rows import command
+from agent_gym.reporting.parts import header, pairs, plot, section, tiles, whole_page
+from agent_gym.reporting.text import many, number, visible
+from agent_gym.reporting.umc import market, mind, money, tables
+
+LIGHTS = {
+    "evidence of edge": "good",
+    "promising": "good",
+    "no evidence of edge": "unsure",
+    "worse than baseline": "bad",
+}
+SIGNS = {"good": "\N{CHECK MARK}", "bad": "\N{BALLOT X}", "unsure": "!"}
+HEADLINES = {
+    "evidence of edge": "There is evidence of an edge",
+    "promising": "Promising, and not yet evidence",
+    "no evidence of edge": "No evidence of an edge",
+    "worse than baseline": "Worse than a simple baseline",
+}
+UNJUDGED = Verdict("no evidence of edge", "nothing was judged", ())
+
+
+def html_page(run: UmcRun) -> str:
+    """Return the page; equal runs give equal text."""
+    verdict = run.arm.verdict or UNJUDGED
+    light, headline = LIGHTS[verdict.word], HEADLINES[verdict.word]
+    symbol = run.bars.instrument.symbol
+    body = (
+        header(f"UMC walked forward on {symbol}"),
+        "<main>",
+        _banner(run, verdict, light, headline),
+        section("Where the bars come from", _source(run)),
+        section("What it earned", _equity(run), _position(run)),
+        section("Beside baselines", tables.comparison(run), note=COMPARED),
+        section("The market", _candles(run)),
+        section("What it believed", _heads(run), _outlook(run)),
+        section("Free energy", _energy(run)),
+        section("Information and lambda", _curiosity(run), note=_lambda_note(run)),
+        section("Break-even", tables.break_even(run), note=BREAK_EVEN),
+        section("Echoes", *_echoes(run), note=ECHOES if run.echoes is not None else ""),
+        section("Folds", tables.folds(run), note=FOLDS),
+        section("Trials and verdict", tables.checks(run.arm), note=_trials(run, verdict)),
+        section("Where this comes from", _provenance(run)),
+        "</main>",
+    )
+    text = "\n".join(part for part in body if part)
+    return whole_page(f"{headline} - UMC on {symbol}", text, light)
+
+
+COMPARED = (
+    "Same bars, same account, same costs and timing for all. Intervals resample days in blocks; "
+    "those of the differences hold for all baselines together."
+)
+BREAK_EVEN = (
+    "By the closes of the first training segment, before any model: a forecast that has the "
+    "stated correlation with the move earns what a round trip costs."
+)
+ECHOES = (
+    "A crowd of simple traders lives on the same tested bars and moves none of them. Nothing of it "
+    "reaches the model. The numbers below test the gate between them on a market whose law is "
+    "known; with the gate held open to a planted pattern they must break."
+)
+FOLDS = "Every fold learned anew from the bars before its test, and from those alone."
+
+
+def _banner(run: UmcRun, verdict: Verdict, light: str, headline: str) -> str:
+    figures, net, standing = run.results.metrics, run.arm.net, run.arm.standing
+    share = run.lam.share_at_bounds
+    cells = [
+        (
+            f"{number(net.estimate, 3)} bp",
+            f"net a bar, {number(net.low, 3)} to {number(net.high, 3)}",
+        ),
+        (number(standing.sharpe, 3), "yearly Sharpe ratio"),
+        (f"{100 * figures.max_drawdown:.1f} %", "deepest drawdown"),
+        (number(standing.psr, 3), "PSR: chance that the ratio is above 0"),
+        (number(standing.dsr, 3), f"DSR over {many(standing.trials, 'trial')}"),
+        (number(run.arm.p_random, 3), "p of random timing, same turnover"),
+        (
+            "fixed" if share is None else f"{100 * share:.0f} %",
+            "of the time lambda stood at a bound" if share is not None else "lambda",
+        ),
+        (f"{len(run.results.fills):,}", f"fills in {len(run.trace) - 1:,} tested bars"),
+    ]
+    return (
+        f'<section class="banner {light}" id="verdict"><div class="answer">'
+        f'<span class="sign" aria-hidden="true">{SIGNS[light]}</span>'
+        f'<div><p class="word">{escape(verdict.word)}</p><h1>{escape(headline)}</h1>'
+        f"<p>{escape(visible(verdict.why, 1_000))}</p></div></div>{tiles(cells)}</section>"
+    )
+
+
+def _source(run: UmcRun) -> str:
+    data, instrument = run.bars.describe(), run.bars.instrument
+    sandbox = " (sandbox)" if data["sandbox"] else ""
+    tested = run.results.ts
+    return pairs(
+        {
+            "Source": f"{data['source']} {data['origin']}{sandbox}",
+            "Instrument": f"{instrument.symbol}, {instrument.exchange}, {instrument.kind}",
+            "Bars": f"{len(run.bars):,} of {format_period(run.bars.period_ns)}",
+            "First and last": f"{format_time(int(run.bars.ts[0]))} to "
+            f"{format_time(int(run.bars.ts[-1]))}",
+            "Tested": f"{len(run.trace) - 1:,} bars, {format_time(int(tested[0]))} to "
+            f"{format_time(int(tested[-1]))}",
+            "Hash": data["fingerprint"],
+        }
+    )
+
+
+def _equity(run: UmcRun) -> str:
+    label = "Equity of UMC and of the baselines, and the drawdown of UMC"
+    return plot("equity", label, lambda width: money.equity(run, width))
+
+
+def _position(run: UmcRun) -> str:
+    return plot("position", "Position over time", lambda width: money.position(run, width))
+
+
+def _candles(run: UmcRun) -> str:
+    caption = "" if run.trace.regime[0] else "Macrostates are drawn when they are followed: --macro"
+    return plot(
+        "candles", "Price of the tested bars", lambda width: market.candles(run, width), caption
+    )
+
+
+def _heads(run: UmcRun) -> str:
+    caption = (
+        "A head is a law that the market may follow. 'walk' says that nothing can be known: where "
+        "it is believed, nothing is traded."
+    )
+    return plot("heads", "Chance of each head", lambda width: mind.heads(run, width), caption)
+
+
+def _outlook(run: UmcRun) -> str:
+    label = "Expected return with its error, and coherence"
+    return plot("outlook", label, lambda width: mind.outlook(run, width))
+
+
+def _energy(run: UmcRun) -> str:
+    caption = (
+        "Above: how much less free energy the planner expects of its choice than of holding "
+        "nothing. Below: minus the log density that the model had given to the bar that came."
+    )
+    label = "Free energy saved, and surprise"
+    return plot("energy", label, lambda width: mind.energy(run, width), caption)
+
+
+def _curiosity(run: UmcRun) -> str:
+    return plot("curiosity", "Information gain and lambda", lambda w: mind.curiosity(run, w))
+
+
+def _lambda_note(run: UmcRun) -> str:
+    share = run.lam.share_at_bounds
+    nothing = (
+        "Recorded bars show the same whatever is held, so all positions inform alike and no lambda "
+        "changed a trade here."
+    )
+    if share is None:
+        return f"Lambda is fixed. {nothing}"
+    held = f"Lambda stood at a bound for {100 * share:.0f} % of the time."
+    doubt = " Where its bounds hold it, its value confirms nothing." if share > 0.0 else ""
+    return f"{held}{doubt} {nothing}"
+
+
+def _echoes(run: UmcRun) -> list[str]:
+    if run.echoes is None:
+        return []
+    crowd = run.echoes
+    drawn = plot(
+        "echoes",
+        "Fitness of the echoes by generation",
+        lambda width: market.generations(crowd, width),
+        f"{crowd.size} echoes on {crowd.bars:,} bars. Fitness is growth after costs over the "
+        "window before a renewal, less what a family has in common with its best.",
+    )
+    return [drawn, tables.leakage(run.leakage) if run.leakage is not None else ""]
+
+
+def _trials(run: UmcRun, verdict: Verdict) -> str:
+    standing = run.arm.standing
+    pbo = "not known" if standing.pbo is None else f"{standing.pbo:.2f}"
+    return (
+        f"{many(standing.trials, 'trial')} on this market so far, {standing.effective_trials} of "
+        f"them apart; PBO {pbo}. Verdict: {verdict.word}."
+    )
+
+
+def _provenance(run: UmcRun) -> str:
+    manifest = run.evaluation.manifest
+    facts = {
+        "Config hash": manifest.config_hash,
+        "Commit": manifest.commit or "not known",
+        "Seeds": ", ".join(map(str, manifest.seeds)),
+        "Equity hash": run.results.equity_hash,
+    }
+    told = f"<pre>{escape(visible(to_json(manifest.model_dump(mode='json')), 20_000))}</pre>"
+    return (
+        f'<div class="box"><p>{command(visible(manifest.command, 2_000))}</p>{pairs(facts)}'
+        f"<details><summary>Manifest</summary>{told}</details></div>"
+    )

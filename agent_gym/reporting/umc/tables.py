@@ -1,0 +1,152 @@
+"""The tables of the page: who earned what, what a trade must earn, what leaked, what was asked."""
+
+from __future__ import annotations
+
+from html import escape
+
+from agent_gym.evaluation.leakage import LeakageReport
+from agent_gym.evaluation.protocol.report import ArmReport
+from agent_gym.evaluation.statistics import Interval
+from agent_gym.evaluation.umc_walk import UmcRun
+from agent_gym.markets.quality import format_time
+from agent_gym.reporting.parts import table
+from agent_gym.reporting.text import number, one_line
+
+DASH = "-"
+LEAKS = {
+    "g1_purity": ("G1 purity", "rows of others that the model learned from"),
+    "g2_non_interference": ("G2 non-interference", "largest change of a parameter"),
+    "g3_predictive_leakage": ("G3 predictive leakage", "nats, prices given"),
+    "g3_predictive_leakage_live": ("G3 where orders move prices", "nats"),
+    "g4_policy_influence": ("G4 policy influence", "nats, after projection"),
+}
+
+
+def chip(passed: bool, yes: str = "yes", no: str = "no") -> str:
+    """Return a word in the colour of good or bad."""
+    return f'<span class="chip {"good" if passed else "bad"}">{yes if passed else no}</span>'
+
+
+def comparison(run: UmcRun) -> str:
+    """Return UMC and every baseline: net with its interval, risk, and the difference."""
+    heads = (
+        "Arm",
+        "Net, bp a bar",
+        "95 %",
+        "Gross",
+        "Sharpe",
+        "Drawdown",
+        "Exposure",
+        "Traded a day",
+        "PSR",
+        "DSR",
+        "umc less it, bp a bar",
+    )
+    return table(heads, [_arm(arm, run.arm.versus.get(arm.label)) for arm in run.evaluation.arms])
+
+
+def _arm(arm: ArmReport, gap: Interval | None) -> list[str]:
+    standing, figures = arm.standing, arm.run.metrics if arm.run is not None else None
+    turnover = None if figures is None else figures.turnover_per_day
+    return [
+        f"<b>{escape(arm.label)}</b>" if not arm.baseline else escape(arm.label),
+        number(arm.net.estimate, 3),
+        _band(arm.net),
+        number(arm.gross.estimate, 3),
+        number(standing.sharpe, 3),
+        DASH if figures is None else f"{100 * figures.max_drawdown:.1f} %",
+        DASH if figures is None else number(figures.exposure, 2),
+        number(turnover, 2),
+        number(standing.psr, 3),
+        number(standing.dsr, 3),
+        DASH if gap is None else f"{number(gap.estimate, 3)} {_band(gap)}",
+    ]
+
+
+def break_even(run: UmcRun) -> str:
+    """Return how far prices move against what a round trip costs."""
+    heads = (
+        "Horizon, bars",
+        "Mean move, bp",
+        "Round trip, bp",
+        "Move / cost",
+        "Correlation to break even",
+        "Trades a day at most",
+    )
+    rows = [
+        [
+            f"{row.bars}",
+            number(row.move_bp),
+            number(row.round_trip_bp),
+            number(row.move_bp / row.round_trip_bp, 3) if row.round_trip_bp else DASH,
+            "beyond anyone" if row.skill >= 1.0 else number(row.skill, 2),
+            number(row.trades_per_day, 3),
+        ]
+        for row in run.sheet
+    ]
+    return table(heads, rows)
+
+
+def leakage(found: LeakageReport) -> str:
+    """Return the four numbers, their bounds, and the control with the gate held open."""
+    control = found.control
+    opened = {
+        "g1_purity": control.purity,
+        "g2_non_interference": control.non_interference,
+        "g3_predictive_leakage": control.predictive,
+    }
+    rows = []
+    for name, figure in found.figures.items():
+        title, unit = LEAKS[name]
+        broken = opened.get(name)
+        rows.append(
+            [
+                escape(title),
+                escape(unit),
+                number(figure.value),
+                number(figure.bound),
+                chip(figure.passed, "held", "broken"),
+                DASH if broken is None else number(broken.value),
+            ]
+        )
+    heads = ("Number", "What it counts", "Found", "Bound", "", "With the gate open")
+    return table(heads, rows, words={1})
+
+
+def checks(arm: ArmReport) -> str:
+    """Return what the verdict rests on."""
+    if arm.verdict is None:
+        return ""
+    rows = [
+        [
+            escape(check.name),
+            number(check.found),
+            escape(check.asked),
+            chip(check.holds),
+            escape(one_line(check.unknown or "", 300)),
+        ]
+        for check in arm.verdict.checks
+    ]
+    return table(("Condition", "Found", "Asked", "Holds", ""), rows, words={2, 4})
+
+
+def folds(run: UmcRun) -> str:
+    """Return each fold: when it was tested, what it followed, what it earned."""
+    tiers = {row["fold"]: row for row in run.tiers()}
+    rows = []
+    for number_of, tested in enumerate(run.arm.folds, start=1):
+        tier = tiers[number_of]
+        rows.append(
+            [
+                str(number_of),
+                escape(format_time(int(tested["first_ns"]))[:10]),
+                number(tested["net_bp_per_bar"], 3),
+                escape(tier["tier"]),
+                escape(one_line(tier["why"], 200)),
+            ]
+        )
+    return table(("Fold", "Tested from", "Net, bp a bar", "Model", "Why"), rows, words={3, 4})
+
+
+def _band(interval: Interval) -> str:
+    return f"[{number(interval.low, 3)}, {number(interval.high, 3)}]"
