@@ -46,6 +46,7 @@ class UMCAgent:
         self.mind = Mind(config)
         self.plans = Plans(config)
         self._past: Mapping[str, FloatArray] | None = None
+        self._earlier_tier: str | None = None
         self._start: EpisodeStart | None = None
 
     @property
@@ -57,6 +58,7 @@ class UMCAgent:
         """Begin the next fit from where an agent that learned an earlier past has come to."""
         self.mind.succeed(earlier.mind)
         self.plans.succeed(earlier.plans)
+        self._earlier_tier = earlier.mind.model.report.chosen
 
     def fit(self, start: EpisodeStart, columns: Mapping[str, FloatArray]) -> None:
         """Learn the market from a past, then plan for it."""
@@ -160,7 +162,8 @@ class UMCAgent:
     def _plan(self, start: EpisodeStart) -> None:
         assert self._past is not None
         trace = self.mind.follow(self._past, self.mind.begin())
-        self.plans.learn(trace, start.actions, start.seeds.child(NAME))
+        same = self.mind.model.report.chosen == self._earlier_tier
+        self.plans.learn(trace, start.actions, start.seeds.child(NAME), same_model=same)
 
     def _columns(self, columns: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         missing = [name for name in self.needs if name not in columns]

@@ -1,8 +1,8 @@
 """Who runs the slow fits: by default they just run; a keeper can also stop and resume them.
 
 A keeper decides when work is done and whether it was done before, never what comes out: a fit ends
-with the same bits whoever runs it. So it is no setting of an agent. It is put in charge for a while,
-for all agents that learn meanwhile, also those that an evaluation makes on its own.
+with the same bits whoever runs it. So it is no setting of an agent. It is put in charge for a
+while, for all agents that learn meanwhile, also those that an evaluation makes on its own.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from agent_gym.agents.umc.choice import Outlook, begin_choice, choose_levels, worth_of
 from agent_gym.agents.umc.config import UMCConfig
+from agent_gym.agents.umc.keeper import ResumableFit, run_fit
 from agent_gym.agents.umc.mind import Trace, under
 from agent_gym.agents.umc.planner import Plan, plan_positions
 from agent_gym.agents.umc.policy import Actor, Lessons
@@ -24,13 +25,18 @@ WARM_BARS = 200
 ACTOR = "umc/actor"
 
 
+class ActorFitting(ResumableFit, Protocol):
+    """A fit of an actor."""
+
+    def model(self) -> dict[str, NDArray[Any]]: ...
+
+
 class ActorLearner(Protocol):
     """What the registry has under ``umc/actor``: it needs torch, so it is loaded when asked for."""
 
-    def fit(
+    def start(
         self, lessons: Lessons, seeds: Seeds, start_from: Mapping[str, NDArray[Any]] | None
-    ) -> Mapping[str, NDArray[Any]]: ...
-    def held_out(self, lessons: Lessons) -> slice: ...
+    ) -> ActorFitting: ...
 
 
 class Policy(Protocol):
@@ -80,14 +86,34 @@ class Learned:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the place of the likeliest level that is allowed, bar by bar."""
         held = self.levels[[int(memory[0])]]
-        targets, _ = self.actor.decide(states_of(trace), held)
-        within = np.where(np.abs(targets) > outlook.cap, 0.0, targets)
-        places = np.searchsorted(self.levels, within).astype(np.float64)
+        places = self._places(states_of(trace), outlook.cap, held).astype(np.float64)
         before = np.concatenate([[memory[0]], places[:-1]]).astype(np.int64)
         moved = np.abs(self.levels[None, :] - self.levels[before][:, None])
         worth = worth_of(self.plan, outlook, self.cost)
         memory[0] = places[-1]
         return places, (self.cost / outlook.sigma)[:, None] * moved - worth
+
+    def _places(self, states: FloatArray, cap: FloatArray, held: FloatArray) -> NDArray[np.int64]:
+        """Return the places of the levels taken.
+
+        The actor is told where it may not have what it wants, so it decides in stretches: from such
+        a bar on anew. Short ones come first, for such bars lie close together.
+        """
+        sizes, places = np.abs(self.levels), np.empty(len(states), dtype=np.int64)
+        first, length = 0, 1
+        while first < len(states):
+            rows = slice(first, first + length)
+            targets, chances = self.actor.decide(states[rows], held)
+            beyond = np.abs(targets) > cap[rows]
+            kept = int(np.argmax(beyond)) + 1 if beyond.any() else targets.size
+            places[first : first + kept] = np.searchsorted(self.levels, targets[:kept])
+            if beyond[kept - 1]:
+                allowed = sizes <= cap[first + kept - 1]
+                places[first + kept - 1] = np.argmax(np.where(allowed, chances[kept - 1], -1.0))
+            length = 1 if beyond[kept - 1] else 2 * length
+            first += kept
+            held[0] = self.levels[places[first - 1]]
+        return places
 
 
 class Plans:
@@ -111,21 +137,38 @@ class Plans:
         """Let an actor begin from an earlier one."""
         self._start_from = dict(earlier._actor)
 
-    def learn(self, trace: Trace, actions: ActionSpec, seeds: Seeds) -> None:
-        """Take over a past; if there is an actor, train it and see who grew more."""
+    def learn(
+        self, trace: Trace, actions: ActionSpec, seeds: Seeds, *, same_model: bool = False
+    ) -> None:
+        """Take over a past; if there is an actor, train it and see who grew more.
+
+        Args:
+            trace: What was believed in the past.
+            actions: What may be held.
+            seeds: Where all randomness comes from.
+            same_model: Whether an earlier actor saw the beliefs of the same model: then the new one
+                begins from it.
+        """
         warm = min(WARM_BARS, len(trace.series) // 4)
         self._edges, self._sigma = trace.edge[warm:].copy(), trace.series.sigma[warm:].copy()
         self._plans, self._actor = {}, {}
         scores = trace.told.score[np.isfinite(trace.told.score)]
         self._figures = {"surprise": -float(scores.mean())}
         if self._config.actor is not None:
-            self._train(trace, actions, seeds)
+            self._train(trace, actions, seeds, self._start_from if same_model else {})
+
+    @property
+    def decider(self) -> str:
+        """Return who decides: planner or actor."""
+        grown = self._figures
+        won = bool(self._actor) and grown["actor_growth"] > grown["planner_growth"]
+        return "actor" if won else "planner"
 
     def policy(self, actions: ActionSpec) -> Policy:
         """Return who decides in a world with these actions."""
         levels = self._levels(actions)
         plan = self._plan(levels)
-        if not self._actor or self._figures["actor_growth"] <= self._figures["planner_growth"]:
+        if self.decider == "planner":
             return Planned(plan, self._cost)
         actor = Actor(self._actor)
         if tuple(actor.levels) != levels:
@@ -155,30 +198,45 @@ class Plans:
         self._figures = {name: float(value[0]) for name, value in found.items()}
         self._actor, self._plans = under("actor/", weights), {}
 
-    def _train(self, trace: Trace, actions: ActionSpec, seeds: Seeds) -> None:
-        """Train an actor, then let it and the planner trade the bars that it did not learn from."""
+    def _train(
+        self, trace: Trace, actions: ActionSpec, seeds: Seeds, start: dict[str, NDArray[Any]]
+    ) -> None:
+        """Train an actor, then let it and the planner trade bars that neither has learned from.
+
+        Nor was the actor stopped by them, and an actor that it began from ended before them. So the
+        tail of the past is cut off first; of what is left the fit holds out a tail of its own.
+        """
         assert self._config.actor is not None
         outlook = trace.outlook(self._config.lam.coherence_threshold)
-        plan = self._plan(self._levels(actions))
-        lessons = Lessons(
-            states=states_of(trace),
-            worth=worth_of(plan, outlook, self._cost),
-            unit_cost=self._cost / outlook.sigma,
-            returns_ahead=np.append(trace.series.returns[1:], np.nan),
-            cost=self._cost,
-            levels=plan.levels,
-        )
+        bars = len(trace.series)
+        cut = int(bars * (1.0 - self._config.actor.held_out_share))
+        plan = self._planned(self._levels(actions), cut - (bars - self._edges.size))
         learner = _actor_learner(self._config.actor.model_dump(mode="json"))
-        self._actor = dict(learner.fit(lessons, seeds.child("actor"), self._start_from or None))
-        tail = learner.held_out(lessons)
+        seeds = seeds.child("actor")
+        fit = learner.start(self._lessons(trace, plan, cut), seeds, start or None)
+        run_fit(fit, seeds)
+        self._actor = fit.model()
         rivals: dict[str, Policy] = {
             "actor": Learned(Actor(self._actor), plan, self._cost),
             "planner": Planned(plan, self._cost),
         }
+        judged = self._lessons(trace, plan, bars)
         for name, rival in rivals.items():
             places, _ = rival.choose(trace, outlook, begin_choice(plan.levels))
-            grown = lessons.growth_of(plan.levels[places.astype(np.int64)])
-            self._figures[f"{name}_growth"] = float(grown[tail].mean())
+            grown = judged.growth_of(plan.levels[places.astype(np.int64)])
+            self._figures[f"{name}_growth"] = float(grown[cut:-1].mean())
+
+    def _lessons(self, trace: Trace, plan: Plan, stop: int) -> Lessons:
+        """Return what can be learned from the bars before ``stop``, and from no return after."""
+        outlook = trace.outlook(self._config.lam.coherence_threshold)
+        return Lessons(
+            states=states_of(trace)[:stop],
+            worth=worth_of(plan, outlook, self._cost)[:stop],
+            unit_cost=(self._cost / outlook.sigma)[:stop],
+            returns_ahead=np.append(trace.series.returns[1:stop], np.nan),
+            cost=self._cost,
+            levels=plan.levels,
+        )
 
     def _levels(self, actions: ActionSpec) -> tuple[float, ...]:
         if actions.n is not None and actions.levels is None:
@@ -194,11 +252,14 @@ class Plans:
 
     def _plan(self, levels: tuple[float, ...]) -> Plan:
         if levels not in self._plans:
-            aversion = 1.0 / self._config.kelly_fraction
-            self._plans[levels] = plan_positions(
-                self._edges, self._sigma, np.array(levels), self._cost, aversion
-            )
+            self._plans[levels] = self._planned(levels, self._edges.size)
         return self._plans[levels]
+
+    def _planned(self, levels: tuple[float, ...], bars: int) -> Plan:
+        """Return the plan that the first bars of the past give."""
+        edges, sigma = self._edges[:bars], self._sigma[:bars]
+        aversion = 1.0 / self._config.kelly_fraction
+        return plan_positions(edges, sigma, np.array(levels), self._cost, aversion)
 
 
 def states_of(trace: Trace) -> FloatArray:
@@ -210,7 +271,7 @@ def states_of(trace: Trace) -> FloatArray:
 
 def _actor_learner(params: dict[str, Any]) -> ActorLearner:
     made: Any = make("learner", Ref(use=ACTOR, params=params))
-    if not hasattr(made, "held_out"):
+    if not hasattr(made, "start"):
         raise ConfigError("this learner trains no actors", where=ACTOR)
     learner: ActorLearner = made
     return learner

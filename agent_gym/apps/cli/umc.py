@@ -1,4 +1,4 @@
-"""``agent-gym umc``: the active-inference trader, walked forward, explained and put under stress."""
+"""``agent-gym umc``: the active-inference trader, walked forward, explained, under stress."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -96,7 +97,7 @@ def _number(value: float | None) -> str:
     return "not known" if value is None else f"{value:.4g}"
 
 
-def _plain(title: str, rows: list[tuple[str, ...]], heads: tuple[str, ...]) -> Table:
+def _plain(title: str, rows: Sequence[tuple[str, ...]], heads: tuple[str, ...]) -> Table:
     made = table(title, heads, [tuple(row) for row in rows])
     made.box, made.show_header = box.SIMPLE_HEAD, any(heads)
     for column in made.columns[1:]:

@@ -135,8 +135,9 @@ def _search_words(found: Stressed) -> list[str]:
     params = search.worst.market.crowd.params if search.worst.market.crowd else {}
     shares = sorted(params.get("weights", {}).items(), key=lambda pair: -pair[1])
     told = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares[:4])
+    grown, fresh = (100 * each.growth for each in (search.worst, search.fresh_worst))
     lines.append(
-        f"Worst found: growth {100 * search.worst.growth:.2f} % ({100 * search.fresh_worst.growth:.2f} % "
-        f"with fresh seeds), realism distance {search.worst.distance:.2f}; its crowd: {told}"
+        f"Worst found: growth {grown:.2f} % ({fresh:.2f} % with fresh seeds), realism "
+        f"distance {search.worst.distance:.2f}; its crowd: {told}"
     )
     return lines

@@ -38,6 +38,7 @@ from agent_gym.evaluation.scenarios.market_figures import (
 )
 from agent_gym.evaluation.scenarios.market_line import Flags, Wiring, outages
 from agent_gym.evaluation.scenarios.market_run import MarketRun
+from agent_gym.evaluation.scenarios.market_school import School
 from agent_gym.evaluation.scenarios.metric import Metric
 from agent_gym.evaluation.scenarios.scenario import Episode, Scenario, Subject
 from agent_gym.evaluation.scenarios.shocks import (
@@ -51,7 +52,7 @@ from agent_gym.evaluation.scenarios.shocks import (
 )
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.resample import resample
-from agent_gym.markets.synthetic import GeneratorConfig, generate
+from agent_gym.markets.synthetic import DEFAULT_START_NS, GeneratorConfig, generate
 
 S = TypeVar("S", bound=MarketSetting)
 
@@ -87,11 +88,23 @@ class MarketScenario(Scenario, Generic[S]):
 
     def market(self, seeds: Seeds) -> tuple[Bars, tuple[Shock, ...]]:
         """Return the bars of a seed with the shocks in them, and the shocks."""
-        minutes = self.setting.n_bars * self.setting.bar_minutes
-        calm = generate(GeneratorConfig(preset="btc-1m", n_bars=minutes), seeds.child("market"))
-        bars = resample(calm.bars, self.setting.bar_minutes * MINUTE_NS)
+        bars = self._calm(self.setting.n_bars, DEFAULT_START_NS, seeds.child("market"))
         shocks = self.draw(seeds.child("shocks"))
         return self.strike(bars, shocks), shocks
+
+    def past(self, seeds: Seeds) -> Bars:
+        """Return what an agent learns from: bars of the same kind of market that end before it.
+
+        They are drawn apart from the market of the seed, and no shock is in them.
+        """
+        n_bars = self.setting.train_bars or 0
+        began_ns = DEFAULT_START_NS - n_bars * self.setting.bar_minutes * MINUTE_NS
+        return self._calm(n_bars, began_ns, seeds.child("past"))
+
+    def _calm(self, n_bars: int, start_ns: int, seeds: Seeds) -> Bars:
+        minutes = n_bars * self.setting.bar_minutes
+        config = GeneratorConfig(preset="btc-1m", n_bars=minutes, start_ns=start_ns)
+        return resample(generate(config, seeds).bars, self.setting.bar_minutes * MINUTE_NS)
 
     @override
     def play(self, seeds: Seeds, subject: Subject) -> Episode:
@@ -100,7 +113,9 @@ class MarketScenario(Scenario, Generic[S]):
         bars, shocks = self.market(seeds)
         laid = clock.monotonic_s()
         down = self.outages(bars, shocks, seeds.child("faults"))
-        run = MarketRun(self.setting.venue, subject, seeds, down, self.wiring())
+        past = None if self.setting.train_bars is None else self.past
+        school = School(subject.agent, self.setting.venue, seeds, past)
+        run = MarketRun(school, subject.plant, seeds, down, self.wiring())
         results, line = run.trade(bars)
         traded = clock.monotonic_s()
         asked = np.array(line.asked[: len(bars) - 1])

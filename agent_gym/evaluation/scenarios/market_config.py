@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from typing_extensions import override
 
 from agent_gym.core.registry import Config
@@ -30,6 +30,14 @@ class MarketSetting(Config, ABC):
         default=0.3, ge=0.0, lt=1.0, description="sizes are drawn up to this share off, both ways"
     )
     venue: BacktestConfig = Field(default=VENUE, description="capital, costs and limits")
+    train_bars: int | None = Field(
+        default=None,
+        ge=100,
+        le=100_000,
+        description="calm bars before the first one, which an agent that learns is fitted on; "
+        "null: it is played as it is",
+        json_schema_extra={"acts_on": "agents that learn"},
+    )
 
     @property
     def n_bars(self) -> int:
@@ -54,6 +62,14 @@ class MarketSetting(Config, ABC):
     def slot_bars(self) -> int:
         """Return the bars that each shock has for itself; two more follow the last one."""
         return (self.n_bars - 2 - self.first_bar) // self.shocks
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out a past that is not asked for: results of before stay comparable."""
+        told: dict[str, Any] = dump(self)
+        if self.train_bars is None:
+            told.pop("train_bars", None)
+        return told
 
     @model_validator(mode="after")
     def _shocks_fit(self) -> Self:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-from agent_gym.core.registry import Ref, make
+from agent_gym.core.errors import AgentError
 from agent_gym.core.seeds import Seeds
-from agent_gym.core.types import Agent, EpisodeStart, FloatArray, Nanos
+from agent_gym.core.types import EpisodeStart, FloatArray, Nanos
 from agent_gym.evaluation.backtest import BacktestEngine, columns_for
 from agent_gym.evaluation.causality import STRONG
-from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.results import BacktestResults
 from agent_gym.evaluation.scenarios.market_line import Flags, Line, SeriesLine, Wiring, lay_line
+from agent_gym.evaluation.scenarios.market_school import School
 from agent_gym.evaluation.scenarios.plants_market import tampering_of
-from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.stepwise import EPISODE, TRADER, decide_stepwise
 from agent_gym.markets.bars import Bars
 
@@ -25,13 +24,13 @@ class MarketRun:
     """One agent on one venue, faults included; it can be run over other bars again."""
 
     def __init__(
-        self, stated: BacktestConfig, subject: Subject, seeds: Seeds, down: Flags, wiring: Wiring
+        self, school: School, plant: str | None, seeds: Seeds, down: Flags, wiring: Wiring
     ) -> None:
-        faults = tampering_of(subject.plant)
-        self._engine = BacktestEngine(faults.venue(stated))
+        faults = tampering_of(plant)
+        self._engine = BacktestEngine(faults.venue(school.venue))
         self._settle: Callable[[Bars], Bars] = faults.market
         self._wiring = faults.line(wiring)
-        self._agent: Ref = subject.agent
+        self._school = school
         self._seed = seeds.child("agent").as_int()
         self._cuts = seeds.child("cuts").rng()
         self._down = down
@@ -39,11 +38,13 @@ class MarketRun:
     def trade(self, bars: Bars) -> tuple[BacktestResults, Line]:
         """Let a fresh agent trade; a backtest clips, fills, charges and settles."""
         line = self._line(bars)
-        return self._engine.run(self._settle(bars), line, self._seed), line
+        try:
+            return self._engine.run(self._settle(bars), line, self._seed), line
+        except AgentError as error:
+            raise self._school.explained(error) from error
 
     def _line(self, bars: Bars) -> Line:
-        agent = cast(Agent, make("agent", self._agent))
-        return lay_line(agent, bars, self._down[: len(bars)], self._wiring)
+        return lay_line(self._school.pupil(), bars, self._down[: len(bars)], self._wiring)
 
     def causality_breaks(self, bars: Bars, asked: FloatArray) -> int:
         """Return under how many of two other futures a decision before them comes out different.

@@ -105,7 +105,7 @@ def explain(run: StoredRun, at_ns: int) -> Explanation:
     traded = float(trace.columns["target"][row])
     recorded = {name: float(trace.columns[name][row]) for name in ("chosen", "lambda")}
     said = {"chosen": chosen, "lambda": float(told.lam[-1])}
-    made = Explanation(
+    return Explanation(
         ts_ns=int(trace.ts[row]),
         fold=each.number,
         tier=each.agent.mind.model.report.chosen,
@@ -119,7 +119,6 @@ def explain(run: StoredRun, at_ns: int) -> Explanation:
         same=recorded == said,
         sentence=_sentence(heads, levels, figures, (held, chosen, traded)),
     )
-    return made
 
 
 def _row(run: StoredRun, at_ns: int) -> int:

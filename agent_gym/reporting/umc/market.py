@@ -42,7 +42,6 @@ def candles(run: UmcRun, width: int) -> Figure:
             middle[rises], opened[rises], closed[rises], color=colour, lw=0.55 * width / count
         )
     named = _regimes(panel, run, starts, stops, x)
-    panel.set_xlim(x[0], x[-1])
     panel.margins(y=0.04)
     text = "Price and likeliest macrostate" if named else "Price"
     for name, colour in named.items():
@@ -51,7 +50,7 @@ def candles(run: UmcRun, width: int) -> Figure:
     for patch in list(panel.patches):
         if patch.get_label() in {name.lower().replace("_", " ") for name in named}:
             patch.remove()
-    time_axis(panel, width)
+    time_axis(panel, width, x)
     return figure
 
 

@@ -35,7 +35,7 @@ def heads(run: UmcRun, width: int) -> Figure:
     panel.stackplot(x, *rows.values(), labels=names, colors=colours, linewidth=0.0, alpha=0.85)
     panel.set_ylim(0.0, 1.0)
     title_and_names(panel, "Chance of each head", width)
-    time_axis(panel, width)
+    time_axis(panel, width, x)
     return figure
 
 
@@ -56,7 +56,7 @@ def outlook(run: UmcRun, width: int) -> Figure:
     bottom.set_ylim(-0.03, 1.05)
     title(bottom, f"Coherence; below {threshold:g} positions are held to it")
     for panel in (top, bottom):
-        time_axis(panel, width)
+        time_axis(panel, width, x)
     return figure
 
 
@@ -73,7 +73,7 @@ def energy(run: UmcRun, width: int) -> Figure:
     bottom.plot(middle, mean, color=PALETTE[1], lw=1.5, label="mean of a stretch")
     title_and_names(bottom, "Surprise of each bar, nats", width)
     for panel in (top, bottom):
-        time_axis(panel, width)
+        time_axis(panel, width, x)
     return figure
 
 
@@ -92,7 +92,7 @@ def curiosity(run: UmcRun, width: int) -> Figure:
     bottom.set_ylim(max(0.0, path.lowest - room), path.highest + room)
     title(bottom, "Lambda and its bounds")
     for panel in (top, bottom):
-        time_axis(panel, width)
+        time_axis(panel, width, x)
     return figure
 
 

@@ -20,7 +20,12 @@ from agent_gym.reporting.canvas import (
 )
 from agent_gym.reporting.umc.trails import days, line, time_axis
 
-DRAWN = (CASH, BUY_HOLD, "SMA(24,120)", BEST_SMA)
+DRAWN = {
+    CASH: FAINT,
+    BUY_HOLD: PALETTE[1],
+    "SMA(24,120)": PALETTE[3],
+    BEST_SMA: PALETTE[2],
+}
 OWN = PALETTE[0]
 
 
@@ -31,9 +36,11 @@ def equity(run: UmcRun, width: int) -> Figure:
     grid.set_height_ratios([2.2, 1.0])
     x = days(run.results.ts)
     arms = {arm.label: arm.run for arm in run.evaluation.arms if arm.run is not None}
-    for at, label in enumerate(name for name in DRAWN if name in arms):
+    for label, colour in DRAWN.items():
+        if label not in arms:
+            continue
         account = arms[label].equity
-        looks = {"color": PALETTE[1 + at], "ls": DASHES[1], "lw": 1.0}
+        looks = {"color": colour, "ls": DASHES[1], "lw": 1.0}
         line(top, x, account / account[0], width, label=label, **looks)
     own = run.results.equity
     line(top, x, own / own[0], width, color=OWN, lw=1.9, label="umc", zorder=5)
@@ -43,7 +50,7 @@ def equity(run: UmcRun, width: int) -> Figure:
     bottom.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g} %"))
     title(bottom, "Drawdown of umc")
     for panel in (top, bottom):
-        time_axis(panel, width)
+        time_axis(panel, width, x)
     top.tick_params(labelbottom=False)
     top.xaxis.get_offset_text().set_visible(False)
     return figure
@@ -59,7 +66,7 @@ def position(run: UmcRun, width: int) -> Figure:
     top = max(1.05, float(np.nanmax(np.abs(held))) * 1.05)
     panel.set_ylim(-top if np.nanmin(held) < 0.0 else -0.05, top)
     title(panel, "Position, as a share of equity")
-    time_axis(panel, width)
+    time_axis(panel, width, x)
     panel.tick_params(colors=FAINT)
     return figure
 

@@ -41,7 +41,9 @@ def html_page(run: UmcRun) -> str:
         _banner(run, verdict, light, headline),
         section("Where the bars come from", _source(run)),
         section("What it earned", _equity(run), _position(run)),
-        section("Beside baselines", tables.comparison(run), note=COMPARED),
+        section(
+            "Beside baselines", tables.comparison(run), GAP, tables.differences(run), note=COMPARED
+        ),
         section("The market", _candles(run)),
         section("What it believed", _heads(run), _outlook(run)),
         section("Free energy", _energy(run)),
@@ -59,8 +61,10 @@ def html_page(run: UmcRun) -> str:
 
 COMPARED = (
     "Same bars, same account, same costs and timing for all. Intervals resample days in blocks; "
-    "those of the differences hold for all baselines together."
+    "those of the differences hold for all baselines together. Random positions of the same "
+    "turnover are drawn beside UMC: p above is the share of them that grew at least as much."
 )
+GAP = "<p></p>"
 BREAK_EVEN = (
     "By the closes of the first training segment, before any model: a forecast that has the "
     "stated correlation with the move earns what a round trip costs."
@@ -75,22 +79,14 @@ FOLDS = "Every fold learned anew from the bars before its test, and from those a
 
 def _banner(run: UmcRun, verdict: Verdict, light: str, headline: str) -> str:
     figures, net, standing = run.results.metrics, run.arm.net, run.arm.standing
-    share = run.lam.share_at_bounds
+    band = f"{number(net.low, 3)} to {number(net.high, 3)}"
     cells = [
-        (
-            f"{number(net.estimate, 3)} bp",
-            f"net a bar, {number(net.low, 3)} to {number(net.high, 3)}",
-        ),
+        (f"{number(net.estimate, 3)} bp", f"net a bar, {band}"),
         (number(standing.sharpe, 3), "yearly Sharpe ratio"),
         (f"{100 * figures.max_drawdown:.1f} %", "deepest drawdown"),
         (number(standing.psr, 3), "PSR: chance that the ratio is above 0"),
         (number(standing.dsr, 3), f"DSR over {many(standing.trials, 'trial')}"),
         (number(run.arm.p_random, 3), "p of random timing, same turnover"),
-        (
-            "fixed" if share is None else f"{100 * share:.0f} %",
-            "of the time lambda stood at a bound" if share is not None else "lambda",
-        ),
-        (f"{len(run.results.fills):,}", f"fills in {len(run.trace) - 1:,} tested bars"),
     ]
     return (
         f'<section class="banner {light}" id="verdict"><div class="answer">'
@@ -113,6 +109,7 @@ def _source(run: UmcRun) -> str:
             f"{format_time(int(run.bars.ts[-1]))}",
             "Tested": f"{len(run.trace) - 1:,} bars, {format_time(int(tested[0]))} to "
             f"{format_time(int(tested[-1]))}",
+            "Fills": f"{len(run.results.fills):,}",
             "Hash": data["fingerprint"],
         }
     )

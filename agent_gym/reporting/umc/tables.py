@@ -28,7 +28,7 @@ def chip(passed: bool, yes: str = "yes", no: str = "no") -> str:
 
 
 def comparison(run: UmcRun) -> str:
-    """Return UMC and every baseline: net with its interval, risk, and the difference."""
+    """Return UMC and every baseline: net with its interval, and what it took."""
     heads = (
         "Arm",
         "Net, bp a bar",
@@ -37,29 +37,38 @@ def comparison(run: UmcRun) -> str:
         "Sharpe",
         "Drawdown",
         "Exposure",
-        "Traded a day",
-        "PSR",
-        "DSR",
-        "umc less it, bp a bar",
+        "Turnover a bar",
     )
-    return table(heads, [_arm(arm, run.arm.versus.get(arm.label)) for arm in run.evaluation.arms])
+    return table(heads, [_arm(arm) for arm in run.evaluation.arms])
 
 
-def _arm(arm: ArmReport, gap: Interval | None) -> list[str]:
-    standing, figures = arm.standing, arm.run.metrics if arm.run is not None else None
-    turnover = None if figures is None else figures.turnover_per_day
+def differences(run: UmcRun) -> str:
+    """Return how far every arm can be trusted, and by how much UMC is ahead of it."""
+    heads = ("Arm", "PSR", "DSR", "umc less it, bp a bar", "Interval")
+    rows = []
+    for arm in run.evaluation.arms:
+        gap = run.arm.versus.get(arm.label)
+        known = (arm.standing.psr, arm.standing.dsr, None if gap is None else gap.estimate)
+        cells = [number(value, 3) for value in known]
+        rows.append([_label(arm), *cells, DASH if gap is None else _band(gap)])
+    return table(heads, rows)
+
+
+def _label(arm: ArmReport) -> str:
+    return escape(arm.label) if arm.baseline else f"<b>{escape(arm.label)}</b>"
+
+
+def _arm(arm: ArmReport) -> list[str]:
+    figures = arm.run.metrics if arm.run is not None else None
     return [
-        f"<b>{escape(arm.label)}</b>" if not arm.baseline else escape(arm.label),
+        _label(arm),
         number(arm.net.estimate, 3),
         _band(arm.net),
         number(arm.gross.estimate, 3),
-        number(standing.sharpe, 3),
+        number(arm.standing.sharpe, 3),
         DASH if figures is None else f"{100 * figures.max_drawdown:.1f} %",
         DASH if figures is None else number(figures.exposure, 2),
-        number(turnover, 2),
-        number(standing.psr, 3),
-        number(standing.dsr, 3),
-        DASH if gap is None else f"{number(gap.estimate, 3)} {_band(gap)}",
+        DASH if figures is None else number(figures.turnover_per_bar, 2),
     ]
 
 

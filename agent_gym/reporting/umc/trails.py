@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+import matplotlib.dates
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from numpy.typing import NDArray
 
 from agent_gym.core.types import FloatArray
@@ -38,7 +39,7 @@ def thin(x: FloatArray, y: FloatArray, most: int) -> tuple[FloatArray, FloatArra
         return x, y
     edges = np.linspace(0, y.size, most + 1).astype(int)
     places: list[int] = []
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         part = y[start:stop]
         if np.isnan(part).all():
             places.append(int(start))
@@ -51,7 +52,7 @@ def means(y: FloatArray, most: int) -> FloatArray:
     """Return the mean of each bucket, NaN where nothing is known; columns stay apart."""
     count = min(most, len(y))
     edges = np.linspace(0, len(y), count + 1).astype(int)
-    rows = [_mean(y[start:stop]) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+    rows = [_mean(y[start:stop]) for start, stop in pairwise(edges)]
     return np.array(rows)
 
 
@@ -62,12 +63,14 @@ def _mean(part: FloatArray) -> Any:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def time_axis(panel: Axes, width: int) -> None:
-    """Name days and months below a panel."""
+def time_axis(panel: Axes, width: int, x: FloatArray) -> None:
+    """Name days and months below a panel, and let it begin and end with the series."""
+    panel.set_xlim(float(x[0]), float(x[-1]))
     most = 9 if width >= WIDE else 4
-    locator = AutoDateLocator(minticks=2, maxticks=most)
+    dates: Any = matplotlib.dates  # has no types
+    locator = dates.AutoDateLocator(minticks=2, maxticks=most)
     panel.xaxis.set_major_locator(locator)
-    panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    panel.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
 
 
 def line(panel: Axes, x: FloatArray, y: FloatArray, width: int, **looks: Any) -> None:

@@ -44,5 +44,9 @@ class ActorConfig(Config):
     look_every: int = Field(default=100, ge=1, description="steps between looks at held-out bars")
     patience_looks: int = Field(default=5, ge=1, description="looks without more growth")
     held_out_share: float = Field(
-        default=0.2, gt=0, lt=0.9, description="share of the past, its tail, that stops the fit"
+        default=0.2,
+        gt=0,
+        lt=0.9,
+        description="share of the past, its tail, that decides between actor and planner, and of "
+        "what is left before it, that stops the fit",
     )
