@@ -66,10 +66,10 @@ gate-same-code: $(READY) ## the same code and luck alone: no alarm (half an hour
 	$(BIN)/agent-gym gate same-code --out docs/results/same_code.json
 
 umc-gates: $(READY)      ## the gates of the active-inference trader on known markets, 20 seeds and more (minutes)
-	$(BIN)/agent-gym umc gates --out docs/results
+	$(BIN)/agent-gym umc gates --jobs 2 --out docs/results
 
 umc-ablation: $(READY)   ## what each part of the active-inference trader is worth, with intervals (an hour)
-	$(BIN)/agent-gym umc ablation --out docs/results
+	$(BIN)/agent-gym umc ablation --jobs 2 --out docs/results
 
 docs: $(READY)           ## the documentation site, into site/
 	$(BIN)/mkdocs build --strict

@@ -3,10 +3,10 @@ import json
 import numpy as np
 import pytest
 
+from agent_gym.agents.umc.keeper import FitState
 from agent_gym.agents.umc.policy import Actor, ActorConfig, Lessons, learning
 from agent_gym.agents.umc.policy.actor import MEAN
 from agent_gym.agents.umc.policy.learning import ActorFit
-from agent_gym.agents.umc.policy.progress import FitState
 from agent_gym.core.errors import AgentError, DataError
 from agent_gym.core.seeds import Seeds
 

@@ -116,8 +116,9 @@ def test_the_record_says_what_was_chosen_and_why(walked: UMCTrained) -> None:
     for row in record["folds"]:
         assert row["tier"]["why"]
         grown = row["policy"]
-        by_growth = "actor" if grown["actor_growth"] > grown["planner_growth"] else "planner"
-        assert grown["decides"] == by_growth
+        sure = grown["actor_lead"] > 2.0 * grown["actor_lead_error"]
+        assert grown["decides"] == ("actor" if sure else "planner")
+        assert grown["actor_lead"] == pytest.approx(grown["actor_growth"] - grown["planner_growth"])
         assert all(len(fit["looks"]) >= 2 for fit in row["fits"])
     assert record["manifest"]["data"]["fingerprint"] == bars_of().fingerprint
     timings = json.loads((walked.folder / "timings.json").read_text())

@@ -75,20 +75,21 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(files)}
 
 
-def train_and_die(folder: str, at: int) -> None:
-    """Train, and be killed as soon as so many things were told."""
+def train_and_die(folder: str, ending: str, times: int) -> None:
+    """Train, and be killed after so many steps of fits whose names end so, or at a fold's begin."""
     told = 0
 
-    def tell(_: TrainEvent) -> None:
+    def tell(event: TrainEvent) -> None:
         nonlocal told
-        told += 1
-        if told == at:
+        word = f"fold {event.fold}" if event.fit is None else event.fit.fit
+        told += word.endswith(ending)
+        if told == times:
             os.kill(os.getpid(), signal.SIGKILL)
 
     trained(Path(folder), tell=tell, every_steps=5)
 
 
-def killed(folder: Path, at: int) -> int | None:
+def killed(folder: Path, ending: str, times: int) -> int | None:
     """Return the exit code of a training in a process of its own that is killed."""
     context = get_context("forkserver")
     context.set_forkserver_preload(
@@ -98,7 +99,7 @@ def killed(folder: Path, at: int) -> int | None:
             "agent_gym.agents.umc.policy.learner",
         ]
     )
-    process = context.Process(target=train_and_die, args=(str(folder), at))
+    process = context.Process(target=train_and_die, args=(str(folder), ending, times))
     process.start()
     process.join()
     return process.exitcode

@@ -15,13 +15,18 @@ from pydantic import Field
 
 from agent_gym.agents.umc.agent import UMCAgent
 from agent_gym.agents.umc.config import UMCConfig
+from agent_gym.agents.umc.market_gi import MarketGIConfig
 from agent_gym.core.errors import AgentError, DataError
-from agent_gym.core.registry import Config, register
+from agent_gym.core.registry import Config, Ref, register
 from agent_gym.core.types import Decision, EpisodeStart, FloatArray, Observation, Step
 
 NAME = "umc/benchmark"
 KIND, PRICE, OPEN = "perpetual", "price", "open"
 WARM_TICKS = 20  # shown again after a lesson, so that volatility is known; few count twice
+# News of a snapshot move its prices by whole deviations; inputs of other markets by hundredths.
+NEWS = MarketGIConfig(
+    tiers=(Ref(use="umc/exact", params={"slopes": [0.1, 0.2, 0.4, 0.8]}),),
+)
 
 
 class UMCBenchmarkConfig(Config):
@@ -31,7 +36,7 @@ class UMCBenchmarkConfig(Config):
         default=40, ge=WARM_TICKS, le=100_000, description="ticks from one lesson to the next"
     )
     umc: UMCConfig = Field(
-        default=UMCConfig(inputs=("gap",)),
+        default=UMCConfig(inputs=("gap",), model=NEWS),
         description="the agent of each perpetual; inputs are columns that the world has for a "
         "market",
     )
@@ -62,19 +67,19 @@ class Desk:
     def columns(self, first: int = 0) -> dict[str, FloatArray]:
         """Return what was seen from a tick on, as UMC reads it."""
         found = {"close": np.exp(self.seen[PRICE][first:])}
-        for name in self.places.keys() - {PRICE}:
+        for name in list(self.places)[1:]:
             found[name] = np.array(self.seen[name][first:])
             found[f"{name}_known"] = np.ones(self.ticks - first)
         return found
 
     def learn(self, config: UMCConfig) -> None:
         """Learn from all that was seen; what teaches nothing leaves nobody who could decide."""
-        agent = UMCAgent(config)
+        agent, self.agent = UMCAgent(config), None
         lesson = replace(self.start, seeds=self.start.seeds.child(self.at, self.ticks))
         try:
             agent.fit(lesson, self.columns())
+            agent.targets(self.start, self.columns())  # a plan may not come out of so few ticks
         except (AgentError, DataError):
-            self.agent = None
             return
         self.agent, self.since = agent, max(0, self.ticks - WARM_TICKS)
 

@@ -34,8 +34,8 @@ class UMCConfig(Config):
     )
     actor: ActorConfig | None = Field(
         default=None,
-        description="a learned policy that decides where it grew more on held-out bars than the "
-        "planner did; null: the planner decides",
+        description="a learned policy that decides where it surely grew more on held-out bars than "
+        "the planner did; null: the planner decides",
     )
     lam: LambdaConfig = Field(default=LambdaConfig(), description="weight of information")
     execution: SlippagePrior = Field(

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_gym.agents.umc.choice import Outlook, begin_choice, choose_levels, worth_of
+from agent_gym.agents.umc.choice import begin_choice, worth_of
 from agent_gym.agents.umc.config import UMCConfig
+from agent_gym.agents.umc.deciders import Learned, Planned, Policy, states_of
 from agent_gym.agents.umc.keeper import ResumableFit, run_fit
 from agent_gym.agents.umc.mind import Trace, under
 from agent_gym.agents.umc.planner import Plan, plan_positions
 from agent_gym.agents.umc.policy import Actor, Lessons
-from agent_gym.core.errors import AgentError, ConfigError
+from agent_gym.agents.umc.tiers.selection import BATCHES, SURE, mean_and_error
+from agent_gym.core.errors import AgentError, ConfigError, DataError
 from agent_gym.core.registry import Ref, make
 from agent_gym.core.seeds import Seeds
-from agent_gym.core.types import ActionSpec, FloatArray
+from agent_gym.core.types import ActionSpec
 
 BASIS_POINT = 1e-4
 WARM_BARS = 200
@@ -37,83 +38,6 @@ class ActorLearner(Protocol):
     def start(
         self, lessons: Lessons, seeds: Seeds, start_from: Mapping[str, NDArray[Any]] | None
     ) -> ActorFitting: ...
-
-
-class Policy(Protocol):
-    """Chooses a level at each bar and tells the free energy of all of them."""
-
-    @property
-    def levels(self) -> FloatArray: ...
-    def choose(
-        self, trace: Trace, outlook: Outlook, memory: FloatArray
-    ) -> tuple[FloatArray, FloatArray]: ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Planned:
-    """The policy of the planner."""
-
-    plan: Plan
-    cost: float
-
-    @property
-    def levels(self) -> FloatArray:
-        """Return the positions to choose from."""
-        return self.plan.levels
-
-    def choose(
-        self, trace: Trace, outlook: Outlook, memory: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the place of the chosen level and the free energy of each, bar by bar."""
-        return choose_levels(self.plan, outlook, self.cost, memory)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Learned:
-    """The policy of an actor; the plan still tells what each level would cost."""
-
-    actor: Actor
-    plan: Plan
-    cost: float
-
-    @property
-    def levels(self) -> FloatArray:
-        """Return the positions to choose from."""
-        return self.plan.levels
-
-    def choose(
-        self, trace: Trace, outlook: Outlook, memory: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the place of the likeliest level that is allowed, bar by bar."""
-        held = self.levels[[int(memory[0])]]
-        places = self._places(states_of(trace), outlook.cap, held).astype(np.float64)
-        before = np.concatenate([[memory[0]], places[:-1]]).astype(np.int64)
-        moved = np.abs(self.levels[None, :] - self.levels[before][:, None])
-        worth = worth_of(self.plan, outlook, self.cost)
-        memory[0] = places[-1]
-        return places, (self.cost / outlook.sigma)[:, None] * moved - worth
-
-    def _places(self, states: FloatArray, cap: FloatArray, held: FloatArray) -> NDArray[np.int64]:
-        """Return the places of the levels taken.
-
-        The actor is told where it may not have what it wants, so it decides in stretches: from such
-        a bar on anew. Short ones come first, for such bars lie close together.
-        """
-        sizes, places = np.abs(self.levels), np.empty(len(states), dtype=np.int64)
-        first, length = 0, 1
-        while first < len(states):
-            rows = slice(first, first + length)
-            targets, chances = self.actor.decide(states[rows], held)
-            beyond = np.abs(targets) > cap[rows]
-            kept = int(np.argmax(beyond)) + 1 if beyond.any() else targets.size
-            places[first : first + kept] = np.searchsorted(self.levels, targets[:kept])
-            if beyond[kept - 1]:
-                allowed = sizes <= cap[first + kept - 1]
-                places[first + kept - 1] = np.argmax(np.where(allowed, chances[kept - 1], -1.0))
-            length = 1 if beyond[kept - 1] else 2 * length
-            first += kept
-            held[0] = self.levels[places[first - 1]]
-        return places
 
 
 class Plans:
@@ -160,9 +84,10 @@ class Plans:
     @property
     def decider(self) -> str:
         """Return who decides: planner or actor."""
-        grown = self._figures
-        won = bool(self._actor) and grown["actor_growth"] > grown["planner_growth"]
-        return "actor" if won else "planner"
+        if not self._actor:
+            return "planner"
+        lead, error = self._figures["actor_lead"], self._figures["actor_lead_error"]
+        return "actor" if lead > SURE * error else "planner"
 
     def policy(self, actions: ActionSpec) -> Policy:
         """Return who decides in a world with these actions."""
@@ -203,6 +128,8 @@ class Plans:
     ) -> None:
         """Train an actor, then let it and the planner trade bars that neither has learned from.
 
+        As with models, the heavier one is taken only if it leads by twice its standard error.
+
         Nor was the actor stopped by them, and an actor that it began from ended before them. So the
         tail of the past is cut off first; of what is left the fit holds out a tail of its own.
         """
@@ -210,6 +137,14 @@ class Plans:
         outlook = trace.outlook(self._config.lam.coherence_threshold)
         bars = len(trace.series)
         cut = int(bars * (1.0 - self._config.actor.held_out_share))
+        if bars - 1 - cut < 2 * BATCHES:
+            raise DataError(
+                "too few held-out bars to judge an actor by",
+                where="umc",
+                found=max(bars - 1 - cut, 0),
+                expected=f"at least {2 * BATCHES}",
+                remedy="Give a longer past, hold out more of it, or leave the actor out",
+            )
         plan = self._planned(self._levels(actions), cut - (bars - self._edges.size))
         learner = _actor_learner(self._config.actor.model_dump(mode="json"))
         seeds = seeds.child("actor")
@@ -220,11 +155,13 @@ class Plans:
             "actor": Learned(Actor(self._actor), plan, self._cost),
             "planner": Planned(plan, self._cost),
         }
-        judged = self._lessons(trace, plan, bars)
+        judged, grown = self._lessons(trace, plan, bars), {}
         for name, rival in rivals.items():
             places, _ = rival.choose(trace, outlook, begin_choice(plan.levels))
-            grown = judged.growth_of(plan.levels[places.astype(np.int64)])
-            self._figures[f"{name}_growth"] = float(grown[cut:-1].mean())
+            grown[name] = judged.growth_of(plan.levels[places.astype(np.int64)])[cut:-1]
+            self._figures[f"{name}_growth"] = float(grown[name].mean())
+        lead = mean_and_error(grown["actor"] - grown["planner"])
+        self._figures["actor_lead"], self._figures["actor_lead_error"] = lead
 
     def _lessons(self, trace: Trace, plan: Plan, stop: int) -> Lessons:
         """Return what can be learned from the bars before ``stop``, and from no return after."""
@@ -260,13 +197,6 @@ class Plans:
         edges, sigma = self._edges[:bars], self._sigma[:bars]
         aversion = 1.0 / self._config.kelly_fraction
         return plan_positions(edges, sigma, np.array(levels), self._cost, aversion)
-
-
-def states_of(trace: Trace) -> FloatArray:
-    """Return what an actor sees of each bar besides what it holds."""
-    told, sigma = trace.told, trace.series.sigma
-    figures = (trace.edge, told.error / sigma, np.log(sigma), trace.coherence)
-    return np.column_stack([*figures, told.chance, trace.regimes])
 
 
 def _actor_learner(params: dict[str, Any]) -> ActorLearner:

@@ -2,54 +2,65 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import Field
 
+from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.evaluate import progress
 from agent_gym.apps.cli.output import emit, table
-from agent_gym.apps.cli.umc_gates import setting_of, words_for
-from agent_gym.apps.cli.workspace import check_target
-from agent_gym.core.registry import configure
+from agent_gym.apps.cli.umc_gates import StudyOutputs, check_study, setting_of
+from agent_gym.core.registry import Config, configure
 from agent_gym.evaluation.umc import AblationPlan, run_ablation
-from agent_gym.reporting.umc_gates import ABLATION, places, write_ablation
+from agent_gym.evaluation.umc.ablation import ALL
+from agent_gym.reporting.umc_gates import ABLATION, write_ablation
 
-HEADS = ("market", "arm", "figure", "difference", "low", "high", "p (Holm)", "expected", "verdict")
+HEADS = ("market", "arm", "figure", "difference", "95 % interval", "p (Holm)", "verdict")
 NET = "net_bp"
 
 
+class AblationJob(Config):
+    """Which arms, where, and how often."""
+
+    markets: str = Field(default=",".join(ALL), description="markets, by comma")
+    arms: str | None = Field(default=None, description="arms, by comma (default all)")
+    seeds: int = Field(default=20, ge=2, description="paths of each market")
+    heavy_seeds: int = Field(
+        default=0, ge=0, description="paths for arms that take torch and minutes each"
+    )
+    seed: int = Field(default=0, ge=0, description="first seed")
+    bars: int | None = Field(
+        default=None, ge=1_000, description="bars of a path (default two years of hours)"
+    )
+
+    def plan(self) -> AblationPlan:
+        """Return the plan that this asks for."""
+        said: dict[str, Any] = {"markets": tuple(self.markets.split(",")), "seeds": self.seeds}
+        said |= {"heavy_seeds": self.heavy_seeds, "first_seed": self.seed, "bars": self.bars}
+        said["arms"] = None if self.arms is None else tuple(self.arms.split(","))
+        return configure(AblationPlan, said, where="umc ablation")
+
+
+@with_options("outputs", StudyOutputs, "What is written")
+@with_options("job", AblationJob, "What is asked")
 def ablation(
-    markets: Annotated[str, typer.Option(help="Markets, by comma.")] = "m1,m3,m4,n1,e1,echo",
-    arms: Annotated[str | None, typer.Option(help="Arms, by comma; default: all.")] = None,
-    seeds: Annotated[int, typer.Option(min=2, help="Paths of each market.")] = 20,
-    heavy_seeds: Annotated[
-        int, typer.Option(min=0, help="Paths for arms that take torch, minutes each.")
-    ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="First seed.")] = 0,
-    bars: Annotated[
-        int | None, typer.Option(min=1_000, help="Bars of a path; default: two years of hours.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for JSON, page and picture.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes; changes no number.")] = 1,
+    job: AblationJob,
+    outputs: StudyOutputs,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Take parts out or put them in, on the same paths, and say what that changes.
 
     What was expected is written down in the code; parts that change nothing are called optional.
     """
-    said: dict[str, Any] = {"markets": tuple(markets.split(",")), "seeds": seeds}
-    said |= {"heavy_seeds": heavy_seeds, "first_seed": seed, "bars": bars}
-    said["arms"] = None if arms is None else tuple(arms.split(","))
-    plan = configure(AblationPlan, said, where="umc ablation")
-    for path in () if out is None else places(out, ABLATION):
-        check_target(path)
-    words = words_for(AblationPlan(), plan, {"markets": markets, "arms": arms})
+    plan = job.plan()
+    check_study(outputs, ABLATION)
     with progress("ablation") as done:
-        report = run_ablation(plan, setting_of(("umc", "ablation", *words), jobs, done))
+        setting = setting_of(("umc", "ablation", *words_of(job)), outputs.jobs, done)
+        report = run_ablation(plan, setting)
     document = report.as_dict()
-    if out is not None:
-        write_ablation(out, document)
+    if outputs.out is not None:
+        write_ablation(outputs.out, document)
     emit(document, as_json=as_json, view=table(_title(document), HEADS, _rows(document)))
 
 
@@ -63,9 +74,10 @@ def _rows(document: dict[str, Any]) -> list[tuple[object, ...]]:
             one["market"],
             one["arm"],
             one["metric"],
-            *(float(one[name]) for name in ("estimate", "low", "high", "p_holm")),
-            one["expected"] or "",
-            one["verdict"],
+            f"{one['estimate']:.3g}",
+            f"{one['low']:.3g} to {one['high']:.3g}",
+            f"{one['p_holm']:.2g}",
+            "" if one["expected"] is None else f"{one['verdict']} ({one['expected']})",
         )
         for one in document["comparisons"]
         if one["metric"] == NET or one["expected"] is not None

@@ -73,7 +73,7 @@ LEVEL_HEADS = ("position", "from now on", "next bar", "risk", "ambiguity", "info
 def _beliefs(found: Explanation) -> list[tuple[str, ...]]:
     rows = [(text, _number(found.figures[name])) for name, text in FIGURES.items()]
     held = (("held before", found.held), ("chosen", found.chosen), ("traded", found.traded))
-    return [*rows, *((text, f"{value:+.4g}") for text, value in held)]
+    return [*rows, *((text, _signed(value)) for text, value in held)]
 
 
 def _levels(found: Explanation) -> list[tuple[str, ...]]:
@@ -84,13 +84,17 @@ def _levels(found: Explanation) -> list[tuple[str, ...]]:
         terms = (level.free_energy, level.risk, level.ambiguity)
         rows.append(
             (
-                f"{level.position:+g}{mark}",
+                f"{_signed(level.position)}{mark}",
                 planned,
                 *(f"{value:.5f}" for value in terms),
                 f"{level.information:.2e}",
             )
         )
     return rows
+
+
+def _signed(position: float) -> str:
+    return f"{position:+.4g}" if position else "0"
 
 
 def _number(value: float | None) -> str:

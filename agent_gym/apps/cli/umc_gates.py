@@ -6,64 +6,87 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import Field
 
 from agent_gym.apps.cli.agent_words import parse_agents
+from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.evaluate import progress
 from agent_gym.apps.cli.evaluate_options import TRIALS
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
 from agent_gym.apps.cli.workspace import check_target, source_commit
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import home
-from agent_gym.core.registry import Ref, configure
-from agent_gym.evaluation.protocol.setting import Setting
+from agent_gym.core.registry import Config, Ref, configure
+from agent_gym.evaluation.protocol.setting import Done, Setting
 from agent_gym.evaluation.protocol.trials import TrialRegistry
 from agent_gym.evaluation.umc import LETTERS, GatesPlan, run_gates
+from agent_gym.evaluation.umc.plan import UMC
 from agent_gym.reporting.umc_gates import GATES, places, write_gates
 
 HEADS = ("figure", "found", "interval", "bound", "passed")
 
 
+class GatesJob(Config):
+    """What is asked of which agent."""
+
+    agent: str = Field(default=UMC, description="agent, such as umc or umc:kelly_fraction=0.5")
+    only: str = Field(default="".join(LETTERS), description="gates by letter, such as ABC")
+    seeds: int = Field(
+        default=20, ge=2, description="paths of each null; M1 has 5 times, others 2 times as many"
+    )
+    seed: int = Field(default=0, ge=0, description="first seed")
+    bars: int | None = Field(
+        default=None, ge=1_000, description="bars of a path (default two years of hours)"
+    )
+    data: Path | None = Field(
+        default=None, description="real bars for time reversal (default generated ones)"
+    )
+
+    def plan(self) -> GatesPlan:
+        """Return the plan that this asks for."""
+        if self.data is not None and not self.data.is_file():
+            raise ConfigError("there is no such file", where="--data", found=str(self.data))
+        said = {"only": tuple(dict.fromkeys(self.only.upper())), "first_seed": self.seed}
+        said |= {"agent": agent_of(self.agent), "seeds": self.seeds}
+        said |= {"bars": self.bars, "data": self.data}
+        return configure(GatesPlan, said, where="umc gates")
+
+
+class StudyOutputs(Config):
+    """What is written, and by how many processes."""
+
+    out: Path | None = Field(default=None, description="folder for JSON, page and picture")
+    jobs: int = Field(default=1, ge=1, le=256, description="processes; changes no number")
+
+
+@with_options("outputs", StudyOutputs, "What is written")
+@with_options("job", GatesJob, "What is asked")
 def gates(
-    agent: Annotated[
-        str, typer.Option(help="Agent, such as umc or umc:kelly_fraction=0.5.")
-    ] = "umc",
-    only: Annotated[str, typer.Option(help="Gates by letter, such as ABC.")] = "".join(LETTERS),
-    seeds: Annotated[
-        int, typer.Option(min=2, help="Paths of each null; M1 has 5 times, others 2 times as many.")
-    ] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="First seed.")] = 0,
-    bars: Annotated[
-        int | None, typer.Option(min=1_000, help="Bars of a path; default: two years of hours.")
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Real bars for the test of time reversal; default: generated ones."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for JSON, page and picture.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes; changes no number.")] = 1,
+    job: GatesJob,
+    outputs: StudyOutputs,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Measure all acceptance gates; exit code 4 says that a bound is missed.
 
-    Bounds and markets are those of the design; a figure that is only shown says why.
+    The bounds were written down beforehand; a figure that is only shown says why.
     """
-    said = {"agent": agent_of(agent), "only": tuple(dict.fromkeys(only.upper())), "seeds": seeds}
-    said |= {"first_seed": seed, "bars": bars, "data": data}
-    plan = configure(GatesPlan, said, where="umc gates")
-    if data is not None and not data.is_file():
-        raise ConfigError("there is no such file", where="--data", found=str(data))
-    for path in () if out is None else places(out, GATES):
-        check_target(path)
-    words = ["--agent", agent] if agent != "umc" else []
-    words += words_for(GatesPlan(), plan, {"only": only, "first_seed": seed})
+    plan = job.plan()
+    check_study(outputs, GATES)
     with progress("gates") as done:
-        report = run_gates(plan, setting_of(("umc", "gates", *words), jobs, done))
+        setting = setting_of(("umc", "gates", *words_of(job)), outputs.jobs, done)
+        report = run_gates(plan, setting)
     document = report.as_dict()
-    if out is not None:
-        write_gates(out, document)
+    if outputs.out is not None:
+        write_gates(outputs.out, document)
     emit(document, as_json=as_json, view=table(_title(document), HEADS, _rows(document)))
     if not report.passed:
         raise typer.Exit(EXIT_RUN)
+
+
+def check_study(outputs: StudyOutputs, name: str) -> None:
+    """Raise ConfigError unless the files of a study can be written."""
+    for path in () if outputs.out is None else places(outputs.out, name):
+        check_target(path)
 
 
 def agent_of(word: str) -> Ref:
@@ -74,7 +97,7 @@ def agent_of(word: str) -> Ref:
     return arms[0].refs[0]
 
 
-def setting_of(words: tuple[str, ...], jobs: int, done: Any) -> Setting:
+def setting_of(words: tuple[str, ...], jobs: int, done: Done) -> Setting:
     """Return who does the work; its registry stays as it is."""
     return Setting(
         TrialRegistry(home() / TRIALS),
@@ -83,17 +106,6 @@ def setting_of(words: tuple[str, ...], jobs: int, done: Any) -> Setting:
         jobs=jobs,
         done=done,
     )
-
-
-def words_for(usual: Any, plan: Any, said: dict[str, Any]) -> list[str]:
-    """Return the options by which a plan differs from the usual one."""
-    options = {"first_seed": "seed"}
-    words = []
-    for name in type(plan).model_fields:
-        if name != "agent" and getattr(plan, name) != getattr(usual, name):
-            value = said.get(name, getattr(plan, name))
-            words += [f"--{options.get(name, name).replace('_', '-')}", str(value)]
-    return words
 
 
 def _title(document: dict[str, Any]) -> str:

@@ -128,7 +128,8 @@ def _search_words(found: Stressed) -> list[str]:
     search = found.found
     lines = [
         f"{search.tried} crowds tried, {search.accepted} of them within a realism distance of "
-        f"{found.config.largest_distance:g}; the usual crowd is at {search.baseline.distance:.2f}"
+        f"{found.config.largest_distance:g}; the usual crowd is at "
+        f"{search.baseline.distance:.2f} and gives {100 * search.baseline.growth:.2f} %"
     ]
     if search.worst is None or search.fresh_worst is None:
         return [*lines, "No crowd looked real enough: raise --budget or --largest-distance"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from agent_gym.core.manifest import Manifest, describe
 from agent_gym.core.registry import Config, Ref
@@ -17,6 +17,7 @@ from agent_gym.evaluation.umc.echo_jobs import E1, GateJob, ReflexiveJob
 from agent_gym.evaluation.umc.plan import COURSES
 from agent_gym.evaluation.umc.variants import (
     ECHO,
+    ECHO_ARMS,
     EXOGENOUS,
     EXPECTED,
     FULL,
@@ -30,6 +31,7 @@ from agent_gym.rollouts.jobs import Job
 MarketName: TypeAlias = Literal["m1", "m3", "m4", "n1", "e1", "echo"]
 ALL: tuple[MarketName, ...] = ("m1", "m3", "m4", "n1", "e1", "echo")
 SCHEMA_VERSION = 1
+ORDER = (*VARIANTS, *ECHO_ARMS)
 
 
 class AblationPlan(Config):
@@ -44,6 +46,14 @@ class AblationPlan(Config):
     )
     arms: tuple[str, ...] | None = Field(default=None, description="null: all; full is always in")
     reflexive_bars: int = Field(default=E1.bars, ge=50, description="decisions in E1")
+
+    @field_validator("arms")
+    @classmethod
+    def _known(cls, arms: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        wrong = [name for name in arms or () if name not in VARIANTS]
+        if wrong:
+            raise ValueError(f"no such arms: {', '.join(wrong)}; known: {', '.join(VARIANTS)}")
+        return arms
 
     def light(self) -> tuple[str, ...]:
         """Return the arms that every seed plays."""
@@ -105,12 +115,7 @@ def run_ablation(plan: AblationPlan, setting: Setting) -> AblationReport:
     rows = setting.work(
         [job for _, _, job in jobs], [f"{market}, seed {seed}" for market, seed, _ in jobs]
     )
-    table: dict[str, dict[str, dict[str, list[float]]]] = {}
-    for (market, _, _), row in zip(jobs, rows, strict=True):
-        for arm, figures in row["arms"].items():
-            own = table.setdefault(market, {}).setdefault(arm, {})
-            for metric, value in figures.items():
-                own.setdefault(metric, []).append(value)
+    table = _table([market for market, _, _ in jobs], rows)
     manifest = describe(
         argv=list(setting.command),
         config=plan.model_dump(mode="json"),
@@ -119,6 +124,21 @@ def run_ablation(plan: AblationPlan, setting: Setting) -> AblationReport:
         commit=setting.commit,
     )
     return AblationReport(plan, table, compare_arms(table, plan.first_seed), manifest)
+
+
+def _table(markets: Sequence[str], rows: Sequence[dict[str, Any]]) -> Table:
+    """Return the figures by market, arm and metric, in the order in which these were written down.
+
+    Rows of another process come in an order of their own.
+    """
+    table: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for market, row in zip(markets, rows, strict=True):
+        for arm in sorted(row["arms"], key=ORDER.index):
+            own = table.setdefault(market, {}).setdefault(arm, {})
+            for metric in METRICS:
+                if metric in row["arms"][arm]:
+                    own.setdefault(metric, []).append(row["arms"][arm][metric])
+    return table
 
 
 def _numbers(plan: AblationPlan) -> range:

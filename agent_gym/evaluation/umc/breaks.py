@@ -96,9 +96,22 @@ class Break:
         words = f"{paid.mean():.1f} bp paid after the break, {edge.mean():.3f} bp a bar before it"
         figures: dict[str, GateFigure] = {
             "D.costs": ratio("D.costs", (paid / per_day, edge), seeds.child("paid"), words),
-            "D.net_loss": ratio("D.net_loss", (lost / per_day, edge), seeds.child("lost"), ""),
+            "D.net_loss": ratio(
+                "D.net_loss", (lost / per_day, edge), seeds.child("lost"), held(rows)
+            ),
         }
         return Judged(figures, details)
+
+
+def held(rows: Sequence[dict[str, Any]]) -> str:
+    """Return how much was held before the break and how soon less was held after it, in words."""
+    later = [row["exposure_after"] for row in rows if None not in row["exposure_after"]]
+    before = f"mean size held {_column(rows, 'exposure_before').mean():.2f} before the break"
+    if not later:
+        return before
+    spans = [*(f"to day {day}" for day in WINDOWS), "later"]
+    after = (f"{size:.2f} {span}" for size, span in zip(np.mean(later, axis=0), spans, strict=True))
+    return f"{before}; after it {', '.join(after)}"
 
 
 def _column(rows: Sequence[dict[str, Any]], name: str) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.statistics import Interval, holm, seeds_interval, sign_flip
-from agent_gym.evaluation.umc.variants import EXPECTED, REFERENCE, Sign, about
+from agent_gym.evaluation.umc.variants import CHANGED, EXPECTED, REFERENCE, Sign, about
 
 LEVEL = 0.05
 
@@ -123,9 +123,14 @@ def _holm_by_metric(tests: Sequence[tuple[str, float]]) -> list[float]:
 
 
 def optional_parts(compared: Sequence[Compared]) -> list[str]:
-    """Return the parts whose interval holds 0 in every figure on every market."""
+    """Return the parts whose interval holds 0 in every figure on every market.
+
+    To decide otherwise is worth nothing in itself: the share of changed decisions does not count.
+    """
     parts: dict[str, bool] = {}
     for one in compared:
+        if one.metric == CHANGED:
+            continue
         part = about(one.arm).part
         parts[part] = parts.get(part, True) and one.nothing
     return [part for part, nothing in parts.items() if nothing]

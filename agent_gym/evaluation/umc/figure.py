@@ -81,7 +81,9 @@ def ratio(name: str, parts: tuple[FloatArray, FloatArray], seeds: Seeds, words: 
     try:
         found = bootstrap_interval(_mean_ratio, [top, bottom], seeds, reps=REPS, block=1.0)
     except DataError:
-        return GateFigure(value, None, None, name_bound, count, "none: too few seeds", words)
+        return GateFigure(
+            value, None, None, name_bound, count, "none: not defined on every resample", words
+        )
     return measured(name, found, count, words)
 
 

@@ -46,6 +46,13 @@ class Believed:
     lam: FloatArray
 
     @property
+    def surprise(self) -> FloatArray:
+        """Return how unlikely each bar was, in nats, its density counted in deviations."""
+        series = self.trace.series
+        surprise: FloatArray = -(self.trace.told.score + np.log(series.expected_sigma))
+        return surprise
+
+    @property
     def chosen_places(self) -> NDArray[np.int64]:
         """Return the places of the chosen levels."""
         places: NDArray[np.int64] = np.searchsorted(self.levels, self.chosen).astype(np.int64)

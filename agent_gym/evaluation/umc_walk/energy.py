@@ -38,6 +38,7 @@ def bar_energies(
     # Preference.of_kelly: a mean of m, a variance of m sigma, so 1 / sigma nats a unit of return.
     kelly = config.kelly_fraction
     utility = mean - 0.5 / kelly * (variance + mean**2)
-    flat = 0.5 * (LN_2PI + kelly / sigma + np.log(kelly * sigma))
+    # Densities are of deviations, so that bars of different volatility can be compared.
+    flat = 0.5 * (LN_2PI + kelly / sigma + np.log(kelly / sigma))
     energies: FloatArray = flat[:, None] - utility / sigma[:, None] - weighed[:, None]
     return energies

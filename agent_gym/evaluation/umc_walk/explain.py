@@ -158,7 +158,7 @@ def _levels(told: Believed, energy: FreeEnergy) -> tuple[Level, ...]:
 
 
 def _figures(told: Believed) -> dict[str, float | None]:
-    heads, score = told.trace.told, float(told.trace.told.score[-1])
+    heads, surprise = told.trace.told, float(told.surprise[-1])
     return {
         "expected_return_bp": IN_BP * float(heads.edge[-1]),
         "expected_return_se_bp": IN_BP * float(heads.error[-1]),
@@ -166,7 +166,7 @@ def _figures(told: Believed) -> dict[str, float | None]:
         "coherence": float(told.trace.coherence[-1]),
         "information_gain": float(told.information[-1]),
         "lambda": float(told.lam[-1]),
-        "surprise": -score if np.isfinite(score) else None,
+        "surprise": surprise if np.isfinite(surprise) else None,
     }
 
 
@@ -180,7 +180,9 @@ def _sentence(
     held, chosen, traded = step
     edge, error = figures["expected_return_bp"] or 0.0, figures["expected_return_se_bp"] or 0.0
     best = max(heads, key=lambda head: head.chance)
-    done = f"It kept {held:+g}" if held == chosen else f"It went from {held:+g} to {chosen:+g}"
+    done = f"It kept {_signed(held)}"
+    if held != chosen:
+        done = f"It went from {_signed(held)} to {_signed(chosen)}"
     if traded != chosen and abs(traded - chosen) > 1e-6:
         done += f" (risk parts left {traded:+.3g} of it)"
     expected = f"it expected {edge:+.2f} bp from the next bar, give or take {error:.2f}"
@@ -199,8 +201,12 @@ def _rival(levels: tuple[Level, ...], held: float, chosen: float) -> str:
         return "the model explained too little for any other position"
     own = planned.pop(chosen)
     if held != chosen and held in planned:
-        return f"staying at {held:+g} would have cost {planned[held] - own:.3g} nats more"
+        return f"staying at {_signed(held)} would have cost {planned[held] - own:.3g} nats more"
     if not planned:
         return "no other position was allowed"
     other = min(planned, key=lambda position: planned[position])
-    return f"the next best, {other:+g}, would have cost {planned[other] - own:.3g} nats more"
+    return f"the next best, {_signed(other)}, would have cost {planned[other] - own:.3g} nats more"
+
+
+def _signed(position: float) -> str:
+    return f"{position:+g}" if position else "0"

@@ -11,7 +11,7 @@ from agent_gym.core.registry import Config, Ref
 from agent_gym.evaluation.baselines import Arm, reference_arms
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.leakage import LeakageReport
-from agent_gym.evaluation.leakage.umc import umc_leakage
+from agent_gym.evaluation.leakage.umc import UmcLeakageConfig, umc_leakage
 from agent_gym.evaluation.protocol.account import Ledger
 from agent_gym.evaluation.protocol.forward import ForwardPlan, evaluate_forward
 from agent_gym.evaluation.protocol.report import ArmReport, Evaluation
@@ -29,11 +29,12 @@ SCHEMA_VERSION = 1
 
 
 class UmcPlan(Config):
-    """What is walked: the agent's parameters, the segments, the crowd."""
+    """What is walked: the agent's parameters, the segments, the crowd, and how it is kept out."""
 
     params: dict[str, Any]
     forward: ForwardPlan
     echoes: EchoConfig
+    leakage: UmcLeakageConfig = UmcLeakageConfig()
 
     @property
     def ref(self) -> Ref:
@@ -147,5 +148,5 @@ def walk_umc(bars: Bars, plan: UmcPlan, setting: Setting) -> UmcRun:
         folds=folds,
         sheet=break_even(learned.close, bars.period_ns, account_cost_bp(forward.config)),
         echoes=echoes,
-        leakage=None if echoes is None else umc_leakage(forward.seed),
+        leakage=None if echoes is None else umc_leakage(forward.seed, plan.leakage),
     )

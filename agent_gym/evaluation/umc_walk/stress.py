@@ -52,6 +52,9 @@ class StressConfig(Config):
     largest_distance: float = Field(
         default=2.5, gt=0.0, description="realism distance that no accepted crowd may pass"
     )
+    realism_bars: int = Field(
+        default=2_000, ge=200, le=100_000, description="bars that realism is judged by"
+    )
     max_drawdown: float = Field(
         default=0.15, gt=0.0, lt=1.0, description="drawdown at which the breaker goes flat"
     )
@@ -123,6 +126,7 @@ def stress(
     plan = RedTeamConfig(
         market=market,
         largest_distance=config.largest_distance,
+        realism_bars=config.realism_bars,
         generations=generations,
         candidates=CANDIDATES,
         seed=seed,

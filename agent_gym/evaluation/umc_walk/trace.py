@@ -93,7 +93,7 @@ def _columns(each: FoldAgent, told: Believed) -> dict[str, FloatArray]:
         "information_gain": told.information,
         "lambda": told.lam,
         "free_energy": free,
-        "surprise": -heads.score,
+        "surprise": told.surprise,
     }
     levels = [f"{level:g}" for level in told.levels]
     plain |= {f"{PLAN}{name}": told.planned[:, i] for i, name in enumerate(levels)}

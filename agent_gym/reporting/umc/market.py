@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from numpy.typing import NDArray
 
 from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.umc_walk import EchoRecord, UmcRun
@@ -44,30 +44,43 @@ def candles(run: UmcRun, width: int) -> Figure:
     named = _regimes(panel, run, starts, stops, x)
     panel.margins(y=0.04)
     text = "Price and likeliest macrostate" if named else "Price"
-    for name, colour in named.items():
-        panel.add_patch(Patch(color=colour, alpha=0.3, label=name.lower().replace("_", " ")))
-    title_and_names(panel, f"{text} ({bars.instrument.symbol})", width)
-    for patch in list(panel.patches):
-        if patch.get_label() in {name.lower().replace("_", " ") for name in named}:
-            patch.remove()
+    title_and_names(panel, text, width)
     time_axis(panel, width, x)
     return figure
 
 
 def _regimes(
-    panel: Axes, run: UmcRun, starts: FloatArray, stops: FloatArray, x: FloatArray
+    panel: Axes,
+    run: UmcRun,
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    x: FloatArray,
 ) -> dict[str, str]:
     """Colour the ground by the regime that was likeliest most often; return colours by name."""
     if not run.trace.regime[0]:
         return {}
     names = sorted(set(run.trace.regime.tolist()))
     colours = {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(names)}
-    for a, b in zip(starts, stops, strict=True):
-        found, often = np.unique(run.trace.regime[int(a) : int(b)], return_counts=True)
-        name = str(found[int(often.argmax())])
-        end = min(int(b), len(x) - 1)
-        panel.axvspan(x[int(a)], x[end], color=colours[name], alpha=0.16, lw=0.0)
+    likeliest = [_commonest(run.trace.regime[a:b]) for a, b in zip(starts, stops, strict=True)]
+    shown: set[str] = set()
+    first = 0
+    for at in range(1, len(likeliest) + 1):
+        name = likeliest[first]
+        if at < len(likeliest) and likeliest[at] == name:
+            continue
+        label = None if name in shown else name.lower().replace("_", " ")
+        end = min(int(stops[at - 1]), len(x) - 1)
+        panel.axvspan(
+            x[starts[first]], x[end], color=colours[name], alpha=0.22, lw=0.0, label=label
+        )
+        shown.add(name)
+        first = at
     return colours
+
+
+def _commonest(names: NDArray[np.str_]) -> str:
+    found, often = np.unique(names, return_counts=True)
+    return str(found[int(often.argmax())])
 
 
 def generations(echoes: EchoRecord, width: int) -> Figure | None:
@@ -89,5 +102,5 @@ def generations(echoes: EchoRecord, width: int) -> Figure | None:
         )
     panel.axhline(0.0, color=INK, lw=0.8)
     panel.xaxis.set_major_locator(round_numbers(8))
-    title_and_names(panel, "Mean fitness of each family by generation, % of log growth", width)
+    title_and_names(panel, "Mean fitness by generation, % of growth", width)
     return figure

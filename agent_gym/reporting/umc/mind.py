@@ -65,7 +65,7 @@ def energy(run: UmcRun, width: int) -> Figure:
     figure, (top, bottom) = new_figure(width, 380, rows=2)
     columns, x = run.trace.columns, days(run.trace.ts)
     line(top, x, _saved(run), width, color=PALETTE[6], lw=1.0)
-    title(top, "Free energy saved against holding nothing, nats, as planned")
+    title(top, "Free energy saved, nats")
     most = buckets(width)
     mean = means(columns["surprise"], most)
     middle = days(np.linspace(run.trace.ts[0], run.trace.ts[-1], len(mean)))

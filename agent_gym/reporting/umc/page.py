@@ -9,6 +9,7 @@ from agent_gym.evaluation.protocol.verdict import Verdict
 from agent_gym.evaluation.umc_walk import UmcRun
 from agent_gym.markets.periods import format_period
 from agent_gym.markets.quality import format_time
+from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
 from agent_gym.reporting.nightly.rows import command
 from agent_gym.reporting.parts import header, pairs, plot, section, tiles, whole_page
 from agent_gym.reporting.text import many, number, visible
@@ -34,7 +35,7 @@ def html_page(run: UmcRun) -> str:
     """Return the page; equal runs give equal text."""
     verdict = run.arm.verdict or UNJUDGED
     light, headline = LIGHTS[verdict.word], HEADLINES[verdict.word]
-    symbol = run.bars.instrument.symbol
+    symbol = _name(run)
     body = (
         header(f"UMC walked forward on {symbol}"),
         "<main>",
@@ -47,10 +48,10 @@ def html_page(run: UmcRun) -> str:
         section("The market", _candles(run)),
         section("What it believed", _heads(run), _outlook(run)),
         section("Free energy", _energy(run)),
-        section("Information and lambda", _curiosity(run), note=_lambda_note(run)),
+        section("Information and lambda", _curiosity(run), note=lambda_note(run)),
         section("Break-even", tables.break_even(run), note=BREAK_EVEN),
-        section("Echoes", *_echoes(run), note=ECHOES if run.echoes is not None else ""),
-        section("Folds", tables.folds(run), note=FOLDS),
+        section("Echoes", *crowd_parts(run), note=ECHOES if run.echoes is not None else ""),
+        section("Folds", tables.folds(run), note=_folds_note(run)),
         section("Trials and verdict", tables.checks(run.arm), note=_trials(run, verdict)),
         section("Where this comes from", _provenance(run)),
         "</main>",
@@ -75,6 +76,12 @@ ECHOES = (
     "known; with the gate held open to a planted pattern they must break."
 )
 FOLDS = "Every fold learned anew from the bars before its test, and from those alone."
+
+
+def _name(run: UmcRun) -> str:
+    """Return what was traded; where a file does not say, the file."""
+    symbol = run.bars.instrument.symbol
+    return run.bars.provenance.origin if symbol == UNKNOWN_INSTRUMENT.symbol else symbol
 
 
 def _banner(run: UmcRun, verdict: Verdict, light: str, headline: str) -> str:
@@ -147,7 +154,8 @@ def _outlook(run: UmcRun) -> str:
 def _energy(run: UmcRun) -> str:
     caption = (
         "Above: how much less free energy the planner expects of its choice than of holding "
-        "nothing. Below: minus the log density that the model had given to the bar that came."
+        "nothing. Below: minus the log density, in deviations, that the model had given to "
+        "the bar that came."
     )
     label = "Free energy saved, and surprise"
     return plot("energy", label, lambda width: mind.energy(run, width), caption)
@@ -157,7 +165,8 @@ def _curiosity(run: UmcRun) -> str:
     return plot("curiosity", "Information gain and lambda", lambda w: mind.curiosity(run, w))
 
 
-def _lambda_note(run: UmcRun) -> str:
+def lambda_note(run: UmcRun) -> str:
+    """Say where lambda was, and what that is worth."""
     share = run.lam.share_at_bounds
     nothing = (
         "Recorded bars show the same whatever is held, so all positions inform alike and no lambda "
@@ -170,7 +179,13 @@ def _lambda_note(run: UmcRun) -> str:
     return f"{held}{doubt} {nothing}"
 
 
-def _echoes(run: UmcRun) -> list[str]:
+def _folds_note(run: UmcRun) -> str:
+    why = dict.fromkeys(f"{row['tier']}: {row['why']}" for row in run.tiers())
+    return f"{FOLDS} {visible('; '.join(why), 1_000)}."
+
+
+def crowd_parts(run: UmcRun) -> list[str]:
+    """Return the picture of the crowd and the leakage; nothing without a crowd."""
     if run.echoes is None:
         return []
     crowd = run.echoes

@@ -151,10 +151,9 @@ def folds(run: UmcRun) -> str:
                 escape(format_time(int(tested["first_ns"]))[:10]),
                 number(tested["net_bp_per_bar"], 3),
                 escape(tier["tier"]),
-                escape(one_line(tier["why"], 200)),
             ]
         )
-    return table(("Fold", "Tested from", "Net, bp a bar", "Model", "Why"), rows, words={3, 4})
+    return table(("Fold", "Tested from", "Net, bp a bar", "Model"), rows)
 
 
 def _band(interval: Interval) -> str:

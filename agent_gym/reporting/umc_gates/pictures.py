@@ -12,21 +12,21 @@ from agent_gym.reporting.canvas import FAINT, INK, PALETTE, WIDE, new_figure, sv
 
 GOOD, BAD, SHOWN = PALETTE[0], PALETTE[1], FAINT
 PANELS = (
-    ("share of the attainable", ".share", "share"),
-    ("what timing earns on nulls, bp a bar", ".timing", "bp/bar"),
-    ("net on nulls, bp a bar", ".net", "bp/bar"),
-    ("loss after the break, days of edge", "D.", "days"),
+    ("share of the attainable", "C", ".share"),
+    ("what timing earns on nulls, bp a bar", "A", ".timing"),
+    ("net on nulls, bp a bar", "B", ".net"),
+    ("loss after the break, days of edge", "D", ""),
 )
 
 
 def gates_svg(document: Mapping[str, Any]) -> str:
     """Return the figures that have an interval, beside their bounds."""
     drawn, panels = new_figure(WIDE, 420, columns=2, rows=2)
-    for panel, (text, mark, unit) in zip(panels, PANELS, strict=True):
+    for panel, (text, letter, end) in zip(panels, PANELS, strict=True):
         rows = {
             name: found
             for name, found in document["gates"].items()
-            if mark in name and found["unit"] == unit and found["value"] is not None
+            if name[0] == letter and name.endswith(end) and found["value"] is not None
         }
         _forest(panel, rows)
         title(panel, text)
