@@ -199,3 +199,10 @@ def test_broken_worlds_are_refused(parts, words):
         DiscreteWorld(*parts)
     with pytest.raises(DataError, match="sum to 1"):
         discrete_efe(WORLD, [0.5, 0.6], PLANS)
+
+
+def test_a_state_that_cannot_be_says_nothing_whatever_it_would_show():
+    world = DiscreteWorld(np.eye(2), np.eye(2)[None], np.array([0.5, 0.5]))
+    found = discrete_efe(world, [1.0, 0.0], np.array([[0]]))
+    assert found.state_information.tolist() == [0.0]
+    assert np.isfinite(found.total).all()

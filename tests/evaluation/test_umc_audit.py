@@ -19,8 +19,8 @@ from agent_gym.core.types import Decision, EpisodeStart, FloatArray, Observation
 from agent_gym.evaluation.audit import AuditReport, Subject, audit
 from agent_gym.markets.source import open_market
 
-BARS = open_market(Ref(use="synthetic/btc-1h", params={"n_bars": 720}), Seeds(0))
-LIGHT = UMCConfig(model=MarketGIConfig(tiers=(Ref(use="umc/exact"),)), cost_bp=2.0)
+BARS = open_market(Ref(use="synthetic/btc-1h", params={"n_bars": 240}), Seeds(0))
+LIGHT = UMCConfig(model=MarketGIConfig(tiers=(Ref(use="umc/exact"),)), cost_bp=0.5)
 
 
 class LooksAhead(UMCAgent):
@@ -59,15 +59,16 @@ class Unmoved(UMCAgent):
         return {**super().weights(), "dead": np.ones(3)}
 
 
-def report_of(kind: type[UMCAgent], *checks: str) -> AuditReport:
-    return audit(Subject("umc", BARS, kind, LIGHT, lessons=3), checks)
+def report_of(kind: type[UMCAgent], check: str) -> AuditReport:
+    params = {"cuts": 1, "series_cuts": 12} if check == "look-ahead" else {}
+    return audit(Subject("umc", BARS, kind, LIGHT, lessons=3), [Ref(use=check, params=params)])
 
 
 def errors_of(report: AuditReport) -> list[str]:
     return [found.what for found in report.findings("error", "warning")]
 
 
-@pytest.mark.parametrize("check", ["look-ahead", "save-load", "purity", "learning", "accounting"])
+@pytest.mark.parametrize("check", ["look-ahead", "save-load", "purity", "learning"])
 def test_nothing_is_found_in_umc(check: str) -> None:
     report = report_of(UMCAgent, check)
     assert errors_of(report) == []

@@ -110,7 +110,6 @@ def test_every_run_of_an_episode_gets_a_copy_that_nobody_has_used() -> None:
 def test_a_past_changes_nothing_for_agents_that_do_not_learn() -> None:
     taught = scenario("flash_crash", **SMALL)
     untaught = scenario("flash_crash", **SMALL | {"train_bars": None})
-    assert taught.play(Seeds(4), Subject()) != untaught.play(Seeds(5), Subject())
     one, other = taught.play(Seeds(4), Subject()), untaught.play(Seeds(4), Subject())
     assert (one.trajectory_hash, one.metrics) == (other.trajectory_hash, other.metrics)
     assert Pupil.lessons == []
@@ -133,9 +132,9 @@ def test_scenarios_without_a_past_are_still_those_of_before() -> None:
 
 def test_umc_that_has_learned_nothing_is_told_what_to_do() -> None:
     made = scenario("price_gap", **SMALL | {"train_bars": None})
-    with pytest.raises(AgentError, match="learned nothing yet.*train_bars"):
+    with pytest.raises(AgentError, match=r"learned nothing yet.*train_bars"):
         made.play(Seeds(1), Subject(agent=Ref(use="umc")))
-    with pytest.raises(AgentError, match="learned nothing yet.*train_bars"):
+    with pytest.raises(AgentError, match=r"learned nothing yet.*train_bars"):
         made.play(Seeds(1), LEARNER)
 
 

@@ -50,39 +50,6 @@ class Leg:
     begin: int
 
 
-class WalkedSeries:
-    """Legs that can decide a whole series, as one agent that can."""
-
-    def __init__(self, name: str, legs: Sequence[Leg]) -> None:
-        self.name = name
-        self._legs = list(legs)
-        self.needs = cast(SeriesAgent, legs[0].agent).needs
-
-    def targets(self, start: EpisodeStart, columns: Mapping[str, FloatArray]) -> FloatArray:
-        """Return each leg's own targets, 0 elsewhere; no leg is shown what comes after its end."""
-        n = len(next(iter(columns.values())))
-        wanted = np.zeros(n)
-        for leg in self._legs:
-            stop = min(leg.stop, n)
-            if leg.first >= stop:
-                continue
-            seen = {name: column[:stop] for name, column in columns.items()}
-            made = cast(SeriesAgent, leg.agent).targets(start, seen)
-            wanted[leg.first : stop] = _sized(made, stop, self.name)[leg.first :]
-        return wanted
-
-    def reset(self, start: EpisodeStart) -> None:
-        """Refuse: the whole-series door is the only one."""
-        raise AgentError("this walk is decided as a whole series", where=self.name)
-
-    def act(self, obs: Observation) -> Decision:
-        """Refuse: the whole-series door is the only one."""
-        raise AgentError("this walk is decided as a whole series", where=self.name)
-
-    def observe(self, step: Step) -> None:
-        """Take no notice."""
-
-
 class WalkedSteps:
     """Legs that decide bar by bar, as one agent; each looks on for a while before its turn."""
 
@@ -115,6 +82,30 @@ class WalkedSteps:
 
     def _awake(self, t: int) -> list[Leg]:
         return [leg for leg in self._legs if leg.begin <= t < leg.stop]
+
+
+class WalkedSeries(WalkedSteps):
+    """Legs that can also decide a whole series, as one agent that can.
+
+    With risk parts a run goes bar by bar, and so do they.
+    """
+
+    def __init__(self, name: str, legs: Sequence[Leg]) -> None:
+        super().__init__(name, legs)
+        self.needs = cast(SeriesAgent, legs[0].agent).needs
+
+    def targets(self, start: EpisodeStart, columns: Mapping[str, FloatArray]) -> FloatArray:
+        """Return each leg's own targets, 0 elsewhere; no leg is shown what comes after its end."""
+        n = len(next(iter(columns.values())))
+        wanted = np.zeros(n)
+        for leg in self._legs:
+            stop = min(leg.stop, n)
+            if leg.first >= stop:
+                continue
+            seen = {name: column[:stop] for name, column in columns.items()}
+            made = cast(SeriesAgent, leg.agent).targets(start, seen)
+            wanted[leg.first : stop] = _sized(made, stop, self.name)[leg.first :]
+        return wanted
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -66,6 +66,7 @@ def discrete_efe(
         states = np.einsum("pij,pj->pi", world.transition[chosen], states)
         shown = states @ world.likelihood.T
         spread = rel_entr(world.likelihood[None], shown[:, :, None]).sum(1)
+        spread[states <= 0.0] = 0.0  # a state that cannot be may show what nothing else shows
         terms += np.stack(
             [
                 rel_entr(shown, world.preference).sum(1),
