@@ -65,8 +65,9 @@ gate-faults: $(READY)    ## planted faults against the gate, on the real simulat
 gate-same-code: $(READY) ## the same code and luck alone: no alarm (half an hour)
 	$(BIN)/agent-gym gate same-code --out docs/results/same_code.json
 
+REAL := $(wildcard ../shared/data/BTCUSDT_spot_1h_2018-2024.parquet)
 umc-gates: $(READY)      ## the gates of the active-inference trader on known markets, 20 seeds and more (minutes)
-	$(BIN)/agent-gym umc gates --jobs 2 --out docs/results
+	$(BIN)/agent-gym umc gates --jobs 2 $(if $(REAL),--data $(REAL)) --out docs/results
 
 umc-ablation: $(READY)   ## what each part of the active-inference trader is worth, with intervals (an hour)
 	$(BIN)/agent-gym umc ablation --jobs 2 --out docs/results

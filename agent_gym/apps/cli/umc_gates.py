@@ -17,10 +17,13 @@ from agent_gym.apps.cli.workspace import check_target, source_commit
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import home
 from agent_gym.core.registry import Config, Ref, configure
+from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.protocol.setting import Done, Setting
 from agent_gym.evaluation.protocol.trials import TrialRegistry
 from agent_gym.evaluation.umc import LETTERS, GatesPlan, run_gates
+from agent_gym.evaluation.umc.canary import real_bars
 from agent_gym.evaluation.umc.plan import UMC
+from agent_gym.markets.source import open_market
 from agent_gym.reporting.umc_gates import GATES, places, write_gates
 
 HEADS = ("figure", "found", "interval", "bound", "passed")
@@ -44,8 +47,10 @@ class GatesJob(Config):
 
     def plan(self) -> GatesPlan:
         """Return the plan that this asks for."""
-        if self.data is not None and not self.data.is_file():
-            raise ConfigError("there is no such file", where="--data", found=str(self.data))
+        if self.data is not None:
+            if not self.data.is_file():
+                raise ConfigError("there is no such file", where="--data", found=str(self.data))
+            open_market(real_bars(self.data), Seeds(self.seed))  # refused now, not in minutes
         said = {"only": tuple(dict.fromkeys(self.only.upper())), "first_seed": self.seed}
         said |= {"agent": agent_of(self.agent), "seeds": self.seeds}
         said |= {"bars": self.bars, "data": self.data}

@@ -8,6 +8,7 @@ agent trades on it. Both look at the same agent without the leak, too, and must 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -58,7 +59,7 @@ from agent_gym.rollouts.jobs import Job
 LEAK = "next_return"
 KNOWN = "_known"
 CANARY_BARS = 600
-CANARY_SEEDS = 3
+CANARY_SEEDS = 20
 GENERATED = Ref(use="synthetic/btc-1h")
 PREFIX, CANARY = "look-ahead", "leak-canary"
 LIGHT = Ref(use=PREFIX, params={"cuts": 1, "series_cuts": 8})
@@ -189,7 +190,7 @@ class Alarms:
         }
         market = GENERATED
         if plan.data is not None:
-            market = Ref(use="file", params={"path": str(plan.data)})
+            market = real_bars(plan.data)
         elif plan.bars is not None:
             market = Ref(use=GENERATED.use, params={"n_bars": plan.bars})
         jobs["time reversal"] = ReversalJob(agent=plan.agent, market=market, seed=plan.first_seed)
@@ -211,6 +212,11 @@ class Alarms:
         }
         figures["E.time_reversal"] = reversal_figure(turned)
         return Judged(figures, {"canary": planted, "time_reversal": turned})
+
+
+def real_bars(path: Path) -> Ref:
+    """Return a file as a market; gaps stay, for turned round they are gaps again."""
+    return Ref(use="file", params={"path": str(path), "repair": {"gaps": "keep"}})
 
 
 def reversal_figure(row: dict[str, Any]) -> GateFigure:
