@@ -12,7 +12,7 @@ from agent_gym.agents.umc.choice import (
     sized,
     worth_of,
 )
-from agent_gym.agents.umc.planner import Plan, edge_chain, plan_positions
+from agent_gym.agents.umc.planner import Plan, edge_chain, improved_worth, plan_positions
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
 
@@ -141,3 +141,31 @@ def test_a_short_is_brought_back_to_size_and_a_long_left_alone() -> None:
     assert held[2] != -1.0
     assert held[4] == -1.0
     assert sized(np.full(3, -1.0), 2, 2).tolist() == sized(np.full(5, -1.0), 0, 2)[2:].tolist()
+
+
+def test_policies_that_improve_come_to_what_sweeps_come_to() -> None:
+    edges = (2.0 * beliefs(8_000, 5) - 1.0) * DRIFT / SIGMA
+    found = plan_positions(edges, np.full(edges.size, SIGMA), LEVELS, 5e-4, 1.0)
+    grid = np.linspace(-found.reach, found.reach, found.worth.shape[1])
+    chain = edge_chain(edges, found.reach)
+    paid = grid[:, None] * LEVELS - 0.5 * SIGMA * LEVELS**2
+    costs = 5e-4 / SIGMA * np.abs(LEVELS[:, None] - LEVELS)
+    other = improved_worth(chain, paid, costs, np.zeros_like(paid))
+    swept = found.worth[0]
+    for held in range(LEVELS.size):
+        one, two = (np.argmax(worth - costs[held], axis=1) for worth in (swept, other))
+        assert (one != two).mean() < 0.03
+    apart = (other - other[:, [2]]) - (swept - swept[:, [2]])
+    assert np.abs(apart).max() < 0.01 * np.abs(swept - swept[:, [2]]).max()
+
+
+def test_small_edges_beside_large_costs_are_planned_too() -> None:
+    rng = Seeds(3).rng()
+    edge = np.zeros(30_000)
+    for t in range(1, edge.size):
+        edge[t] = 0.9995 * edge[t - 1] + 3e-4 * rng.standard_normal()
+    found = plan_positions(edge, np.full(edge.size, 6e-4), LEVELS, 1.2e-3, 1.0)
+    assert np.isfinite(found.worth).all()
+    outlook = Outlook(edge[:5_000], np.full(5_000, 6e-4), np.full(5_000, np.inf))
+    places, _ = choose_levels(found, outlook, 1.2e-3, begin_choice(LEVELS))
+    assert np.abs(np.diff(LEVELS[places.astype(int)])).sum() < 40.0

@@ -46,7 +46,8 @@ def test_holm_by_hand_and_for_each_figure_on_its_own():
         ("positive", [-1.0, -2.0], (-2.0, -0.1), "not as expected"),
         ("negative", [-1.0, -2.0], (-2.0, -0.1), "as expected"),
         ("negative", [-1.0, 2.0], (-2.0, 3.0), "not shown"),
-        ("at least 0", [-1.0, 1.0], (-2.0, 0.0), "as expected"),
+        ("at least 0", [-1.0, 1.0], (-2.0, 0.0), "not contradicted"),
+        ("at least 0", [0.0, 1.0], (0.0, 1.0), "as expected"),
         ("at least 0", [-1.0, -1.5], (-2.0, -0.1), "not as expected"),
     ],
 )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agent_gym.agents.umc.planner_kernel import iterate_values
 from agent_gym.core.errors import AgentError
@@ -22,6 +23,7 @@ NEIGHBOURS = 300
 NEAR = 0.1  # of the reach: within it a neighbour's change is taken, beyond it where it went
 STILL = 1e-6  # edges of fewer deviations are none
 TOLERANCE, MOST_SWEEPS = 1e-7, 50_000
+HORIZON_BARS, MOST_POLICIES = 20_000.0, 200
 VOLATILITIES = 5
 
 
@@ -106,10 +108,47 @@ def _worth(
     worth = np.empty_like(paid)
     knobs = np.array([TOLERANCE, MOST_SWEEPS])
     if iterate_values(chain, paid, costs, knobs, worth) == 0:
-        raise AgentError(
-            "the values of positions do not settle",
-            where="umc planner",
-            found=f"{MOST_SWEEPS:,} sweeps",
-            remedy="Give it more bars to learn from",
-        )
+        return improved_worth(chain, paid, costs, worth)
     return worth
+
+
+def improved_worth(
+    chain: FloatArray, paid: FloatArray, costs: FloatArray, worth: FloatArray
+) -> FloatArray:
+    """Return what positions are worth where sweeps take too long: by better and better policies.
+
+    Where edges are small next to costs, positions are held for so long that values creep. Each
+    policy is worth the answer of one linear system, and a handful of them leads to the best. What
+    lies ``HORIZON_BARS`` ahead counts for a third.
+    """
+    points, k = paid.shape
+    keep = 1.0 - 1.0 / HORIZON_BARS
+    places = np.arange(points)
+    chosen: NDArray[np.intp] | None = None
+    for _ in range(MOST_POLICIES):
+        best = np.argmax(worth[:, None, :] - costs[None, :, :], axis=2)
+        if chosen is not None:
+            gain = _taken(worth, costs, best) - _taken(worth, costs, chosen)
+            best = np.where(gain > STILL, best, chosen)  # of equals the old one, or it goes round
+            if (best == chosen).all():
+                return worth
+        chosen = best
+        system = np.eye(points * k).reshape(points, k, points, k)
+        for held in range(k):
+            system[:, held, places, chosen[:, held]] -= keep * chain
+        fees = chain @ costs[np.arange(k)[None, :], chosen]
+        flat = np.linalg.solve(system.reshape(points * k, -1), (paid - keep * fees).ravel())
+        worth = np.asarray(flat - flat.mean(), dtype=np.float64).reshape(points, k)
+    raise AgentError(
+        "no policy is the best one",
+        where="umc planner",
+        found=f"{MOST_POLICIES} policies",
+        remedy="Give it more bars to learn from",
+    )
+
+
+def _taken(worth: FloatArray, costs: FloatArray, chosen: NDArray[np.intp]) -> FloatArray:
+    """Return what is left of the worth of the chosen level after the cost of getting there."""
+    held = np.arange(costs.shape[0])[None, :]
+    left: FloatArray = np.take_along_axis(worth, chosen, axis=1) - costs[held, chosen]
+    return left

@@ -70,7 +70,10 @@ class Compared:
 
 
 def judge_sign(sign: Sign, differences: FloatArray, found: Interval) -> str:
-    """Return ``as expected``, ``not as expected`` or ``not shown``: an interval that says neither.
+    """Return ``as expected``, ``not as expected``, or that an interval says neither.
+
+    A sign that was to be there is then ``not shown``; one that was not to be wrong is ``not
+    contradicted``.
 
     Example:
         >>> judge_sign("exactly 0", np.zeros(3), Interval(0.0, 0.0, 0.0, 0.95))
@@ -82,7 +85,7 @@ def judge_sign(sign: Sign, differences: FloatArray, found: Interval) -> str:
     if sign == "about 0":
         return right if found.holds(0.0) else wrong
     if sign == "at least 0":
-        return right if found.high >= 0.0 else wrong
+        return right if found.low >= 0.0 else wrong if found.high < 0.0 else "not contradicted"
     low, high = (found.low, found.high) if sign == "positive" else (-found.high, -found.low)
     return right if low > 0.0 else wrong if high < 0.0 else "not shown"
 

@@ -14,6 +14,7 @@ EXOGENOUS = ("m1", "m3", "m4", "n1")
 REFLEXIVE, ECHO = "e1", "echo"
 NET, GROWTH, DRAWDOWN, SCORE = "net_bp", "growth_bp", "max_drawdown", "log_score"
 CHANGED = "changed_share"
+GENEROUS_BP = 2.0
 METRICS: Mapping[str, str] = {
     NET: "net, bp a bar",
     GROWTH: "log growth, bp a bar",
@@ -60,6 +61,11 @@ VARIANTS: dict[str, Variant] = {
         f"lambda that moves and may cost {BUDGET_BP} bp a bar",
         {"lam": {"regret_budget_bp": BUDGET_BP}},
     ),
+    "lambda_paid": Variant(
+        "lambda",
+        f"lambda that moves and may cost {GENEROUS_BP:g} bp a bar",
+        {"lam": {"regret_budget_bp": GENEROUS_BP}},
+    ),
     "with_macro": Variant("macrostates", "macrostates as inputs of the model", {"macro": {}}),
     "exact_only": Variant("Kalman tier", "without the Kalman tier", _tiers(EXACT)),
     "kalman_only": Variant("exact tier", "without the exact tier", _tiers(KALMAN)),
@@ -85,7 +91,7 @@ VARIANTS: dict[str, Variant] = {
         heavy=True,
     ),
 }
-LAMBDAS = ("lambda_0", "lambda_fixed", "lambda_adaptive")
+LAMBDAS = ("lambda_0", "lambda_fixed", "lambda_adaptive", "lambda_paid")
 GATED, OPEN_CLEAN, OPEN_POISONED = "gated", "no_gate_clean", "no_gate_poisoned"
 ECHO_ARMS: dict[str, Variant] = {
     GATED: Variant("gate", "learns through the gate beside a poisoned crowd"),
@@ -111,6 +117,7 @@ EXPECTED: tuple[Expected, ...] = (
     Expected(REFLEXIVE, "lambda_fixed", NET, "at least 0"),
     Expected(REFLEXIVE, "lambda_adaptive", NET, "at least 0"),
     Expected(REFLEXIVE, "lambda_fixed", CHANGED, "positive"),
+    Expected(REFLEXIVE, "lambda_paid", CHANGED, "positive"),
     Expected(ECHO, OPEN_CLEAN, SCORE, "about 0"),
     Expected(ECHO, OPEN_POISONED, SCORE, "negative"),
     Expected("m3", "with_macro", NET, "positive"),
