@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agent_gym.agents.gate import ProvenanceError, Source, Tagged, Tags, concat
 from agent_gym.agents.umc.agent import UMCAgent
 from agent_gym.agents.umc.config import UMCConfig
 from agent_gym.core.errors import AgentError, DataError
@@ -224,3 +225,17 @@ def test_macrostates_reach_the_model() -> None:
     whole = agent.targets(start(names=config.needs), columns)
     part = {name: column[:3_500] for name, column in columns.items()}
     assert agent.targets(start(names=config.needs), part).tobytes() == whole[:3_500].tobytes()
+
+
+def test_d34_what_a_crowd_made_cannot_teach_the_model(close: FloatArray) -> None:
+    met = Tagged(close[:PAST], Tags.of(Source.PRIMARY, "met", np.arange(PAST)))
+    made = Tagged(close[PAST:], Tags.of(Source.ECHO, "crowd", np.arange(WHOLE - PAST)))
+    agent = UMCAgent(UMCConfig())
+    with pytest.raises(ProvenanceError):
+        agent.fit(start(), {"close": concat([met, made])})  # type: ignore[dict-item]
+    assert agent.gate.counts.refused_batches == 1
+    agent.fit(start(), {"close": met})  # type: ignore[dict-item]
+    plain = taught(close)
+    for name, array in agent.weights().items():
+        assert array.tobytes() == plain.weights()[name].tobytes(), name
+    assert agent.gate.counts.admitted == PAST

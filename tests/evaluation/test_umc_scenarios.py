@@ -97,6 +97,17 @@ def test_what_is_learned_hangs_on_the_seed_alone() -> None:
     assert Pupil.lessons[0][0].actions == Pupil.lessons[1][0].actions
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_length_of_the_past_changes_what_a_learner_does(kind: str) -> None:
+    # The other parameters have to act on every agent; this one acts on those that learn.
+    short, long = (scenario(kind, train_bars=bars) for bars in (400, 1_200))
+    seeds = [Seeds(number) for number in range(6)]
+    assert any(
+        short.play(each, LEARNER).trajectory_hash != long.play(each, LEARNER).trajectory_hash
+        for each in seeds
+    )
+
+
 def test_every_run_of_an_episode_gets_a_copy_that_nobody_has_used() -> None:
     made = scenario("flash_crash", **SMALL)
     first, again = made.play(Seeds(4), LEARNER), made.play(Seeds(4), LEARNER)

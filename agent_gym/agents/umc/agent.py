@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_gym.agents.gate import AsymmetricGate, GateConfig, Source, Tagged, Tags
 from agent_gym.agents.umc.choice import BARS, begin_choice, sized
 from agent_gym.agents.umc.config import UMCConfig
 from agent_gym.agents.umc.curiosity import Curiosity
@@ -43,6 +44,7 @@ class UMCAgent:
 
     def __init__(self, config: UMCConfig) -> None:
         self.config = config
+        self.gate = AsymmetricGate(GateConfig())
         self.mind = Mind(config)
         self.plans = Plans(config)
         self._past: Mapping[str, FloatArray] | None = None
@@ -62,9 +64,10 @@ class UMCAgent:
 
     def fit(self, start: EpisodeStart, columns: Mapping[str, FloatArray]) -> None:
         """Learn the market from a past, then plan for it."""
-        past = self._columns(columns)
+        batch = self.gate.primary_batch(self._met(columns))
         seeds = start.seeds.child(NAME)
-        self.mind.fit(past, seeds)
+        self.mind.fit(batch, seeds)
+        past = {name: np.array(batch[name], dtype=np.float64) for name in self.needs}
         self._past = past
         self._plan(start)
 
@@ -166,10 +169,28 @@ class UMCAgent:
         self.plans.learn(trace, start.actions, start.seeds.child(NAME), same_model=same)
 
     def _columns(self, columns: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        self._require(columns)
+        return {name: np.array(columns[name], dtype=np.float64) for name in self.needs}
+
+    def _met(self, columns: Mapping[str, FloatArray | Tagged]) -> dict[str, Tagged]:
+        """Return the columns with where they come from: what a world shows was met, unless it says.
+
+        Columns that are tagged keep their tags, so a crowd's bars are refused here and by name.
+        """
+        self._require(columns)
+        found = {}
+        for name in self.needs:
+            column = columns[name]
+            if not isinstance(column, Tagged):
+                rows = np.asarray(column, dtype=np.float64)
+                column = Tagged(rows, Tags.of(Source.PRIMARY, NAME, np.arange(rows.size)))
+            found[name] = column
+        return found
+
+    def _require(self, columns: Mapping[str, Any]) -> None:
         missing = [name for name in self.needs if name not in columns]
         if missing:
             raise AgentError("a column is missing", where=NAME, expected=", ".join(missing))
-        return {name: np.array(columns[name], dtype=np.float64) for name in self.needs}
 
     def _check_learned(self) -> None:
         if not self.plans.learned:

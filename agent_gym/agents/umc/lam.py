@@ -89,7 +89,7 @@ class LambdaMetrics:
     """What the controller is told at each decision.
 
     Attributes:
-        information: Nats that the last bar really taught about parameters.
+        information: Nats that the next bar is expected to teach about parameters.
         coherence: How well the model explains the market, 0 to 1.
     """
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_gym.agents.gate import PrimaryBatch
 from agent_gym.agents.umc.choice import Outlook
 from agent_gym.agents.umc.config import UMCConfig
 from agent_gym.agents.umc.macro import MacrostateDetector
@@ -76,8 +77,9 @@ class Mind:
         self.macro = None if config.macro is None else MacrostateDetector(config.macro)
         self.model = MarketGI(config.model)
 
-    def fit(self, columns: Mapping[str, FloatArray], seeds: Seeds) -> None:
-        """Learn from a past, and from nothing else."""
+    def fit(self, past: PrimaryBatch, seeds: Seeds) -> None:
+        """Learn from a past that was met, and nothing else: only the gate makes such a batch."""
+        columns = past.columns
         self.reader.fit(columns)
         if self.macro is not None:
             self.macro.fit(self._macro_rows(columns), seeds.child("macro"))

@@ -161,7 +161,7 @@ def _view(run: UmcRun, registry: Path, out: Path, reports: list[str]) -> Rendera
         held = "held" if run.leakage.passed else "NOT held"
         lines.append(
             f"{run.echoes.size} echoes lived beside it on {run.echoes.bars:,} bars; "
-            f"leakage G1 to G4: {held}"
+            f"the gate between a crowd and the model, measured on known/m1: {held}"
         )
     lines.append(f"Written to {out}; ask why with: agent-gym umc explain --run {out} --at TIME")
     found = evaluation_view(run.evaluation, registry, [Path(each) for each in reports])

@@ -29,6 +29,9 @@ from agent_gym.reporting.umc_gates import GATES, places, write_gates
 HEADS = ("figure", "found", "interval", "bound", "passed")
 
 
+FEWEST_SEEDS = 20
+
+
 class GatesJob(Config):
     """What is asked of which agent."""
 
@@ -115,7 +118,12 @@ def setting_of(words: tuple[str, ...], jobs: int, done: Done) -> Setting:
 
 def _title(document: dict[str, Any]) -> str:
     missed = len(document["failed"])
-    return "All gates passed" if not missed else f"{missed} bounds missed"
+    if missed:
+        return f"{missed} bounds missed"
+    seeds = len(document["seeds"])
+    if seeds < FEWEST_SEEDS:
+        return f"All gates passed on {seeds} seeds; the bounds are meant for {FEWEST_SEEDS}"
+    return "All gates passed"
 
 
 def _rows(document: dict[str, Any]) -> list[tuple[object, ...]]:

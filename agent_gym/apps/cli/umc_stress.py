@@ -114,6 +114,8 @@ def _view(found: Stressed) -> RenderableType:
         column.justify, column.no_wrap = "right", True
     word = ("held", "bold green") if found.held else ("DID NOT HOLD", "bold red")
     answer = Text.assemble("The breaker ", word, f": {limit:g} % plus one bar")
+    if all(each.max_drawdown == 0.0 for each in (*found.episodes, *found.scenarios)):
+        answer = Text("Nothing was lost, so the breaker was not tested: the agent did not trade")
     return Group(answer, made, *(Text(line) for line in _search_words(found)))
 
 

@@ -69,6 +69,9 @@ def _nulls() -> dict[str, Bound]:
         found[f"A.{name}.timing"] = Bound(
             f"what timing earns before costs on {where}", "interval holds", 0.0, BP_BAR, NOTHING_BP
         )
+        found[f"A.{name}.gross"] = Bound(
+            f"what is earned before costs on {where}", "interval holds", 0.0, BP_BAR, NOTHING_BP
+        )
         found[f"B.{name}.lucky"] = Bound(
             f"seeds of {where} with PSR above .95", "at most", None, SEEDS
         )
@@ -107,7 +110,7 @@ BOUNDS: dict[str, Bound] = {
     "D.costs": Bound(
         "expected loss after the break: what was paid", "at most", MOST_BREAK_DAYS, DAYS
     ),
-    "D.net_loss": Bound("loss after the break with all its luck", "shown only", None, DAYS),
+    "D.net_loss": Bound("loss after the break with all its luck", "at most", MOST_BREAK_DAYS, DAYS),
     "E.prefix_alarm": Bound("planted leaks that the prefix test notices", "equals", None, SEEDS),
     "E.canary_alarm": Bound("planted leaks that the leak canary notices", "equals", None, SEEDS),
     "E.false_alarm": Bound("alarms without a leak", "equals", 0.0, SEEDS),

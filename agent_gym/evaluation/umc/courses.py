@@ -133,7 +133,9 @@ class Nulls:
             details[name] = told(own)
             why = first_failure(own)
             if why is not None:
-                names = (f"A.{name}.timing", f"B.{name}.lucky", f"B.{name}.net")
+                letters = ("A", "A", "B", "B")
+                parts = ("timing", "gross", "lucky", "net")
+                names = [f"{a}.{name}.{b}" for a, b in zip(letters, parts, strict=True)]
                 figures |= {each: failed(each, len(own), why) for each in names}
                 continue
             figures |= _null_figures(name, own, Seeds(plan.first_seed).child("gates", name))
@@ -151,12 +153,15 @@ def _null_figures(name: str, rows: Sequence[dict[str, Any]], seeds: Seeds) -> di
     )
     level = family_level(len(NULLS))
     timing = gate_a(runs, seeds.child("timing"), level)
-    ends = Interval(*(timing.figures[part] for part in ("estimate", "low", "high", "level")))
+    told_by = timing.figures
+    ends = Interval(*(told_by[part] for part in ("estimate", "low", "high", "level")))
+    plain = Interval(told_by["gross_bp"], told_by["gross_low"], told_by["gross_high"], ends.level)
     net = seeds_interval(runs.net_bp, seeds.child("net"))
     idle = sum(value is None for value in psr)
     lucky = counted(f"B.{name}.lucky", lucky_seeds(psr), len(rows), f"{idle} seeds never traded")
     return {
         f"A.{name}.timing": measured(f"A.{name}.timing", ends, len(rows), timing.why),
+        f"A.{name}.gross": measured(f"A.{name}.gross", plain, len(rows)),
         f"B.{name}.lucky": _at_most(lucky, most_lucky(len(rows))),
         f"B.{name}.net": measured(f"B.{name}.net", net, len(rows)),
     }

@@ -13,7 +13,7 @@ from pydantic import Field
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, Ref, configure, make
 from agent_gym.core.seeds import Seeds
-from agent_gym.core.types import Agent
+from agent_gym.core.types import Agent, FloatArray
 from agent_gym.envs.config import ContinuousTargets
 from agent_gym.envs.reflexive import ReflexiveConfig
 from agent_gym.evaluation.config import BacktestConfig
@@ -163,9 +163,29 @@ def _episode(
     name: str, agent: Braked, market: ReflexiveConfig, seeds: Seeds, config: StressConfig
 ) -> Held:
     grown = growth(agent, market, seeds)
-    deepest, worst = drawdowns(np.array(agent.equity))
-    held = deepest <= config.max_drawdown + worst
+    equity = np.array(agent.equity)
+    deepest, worst = drawdowns(equity)
+    held = deepest <= config.max_drawdown + passing_loss(equity, config.max_drawdown)
     return Held(name, grown, deepest, worst, agent.tripped, held)
+
+
+def passing_loss(equity: FloatArray, limit: float) -> float:
+    """Return what the bar that passed the limit and the one after it lost; 0 if none did.
+
+    The order to get out is filled in the bar after the one that passed.
+
+    Example:
+        >>> round(passing_loss(np.array([100.0, 90.0, 80.0, 78.0]), 0.15), 6)
+        0.12
+    """
+    peak = np.maximum.accumulate(equity)
+    below = 1.0 - equity / peak
+    passed = np.flatnonzero(below > limit)
+    if not passed.size:
+        return 0.0
+    first = int(passed[0])
+    last = min(first + 1, equity.size - 1)
+    return float((equity[max(first - 1, 0)] - min(equity[first], equity[last])) / peak[first])
 
 
 def _shocks(
