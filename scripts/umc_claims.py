@@ -29,6 +29,7 @@ from agent_gym.core.registry import Ref
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
 from agent_gym.envs.reflexive import ReflexiveConfig, simulate
+from agent_gym.evaluation.reflexive.empowerment import market_empowerment
 
 TARGET = Path("docs/results/umc_claims.json")
 YEAR = 8_760
@@ -54,7 +55,9 @@ def main() -> None:
         sys.stdout.write(f"{name}: {found[name]['says']} ({took:.0f} s)\n")
         sys.stdout.flush()
     argv = ["python", "scripts/umc_claims.py", "--only", *chosen.only]
-    manifest = describe(argv=argv, config={"claims": chosen.only}, data={}, seeds=(0,), commit=None)
+    manifest = describe(
+        argv=argv, config={"claims": chosen.only}, data={}, seeds=(0,), commit=source_commit()
+    )
     payload = {"claims": found, "manifest": manifest.model_dump(mode="json")}
     write_json(chosen.out, payload | {"hash": fingerprint(found)})
 
@@ -136,6 +139,21 @@ def mixture() -> dict[str, Any]:
     said = ", ".join(f"{name} {row['mean']:+.3f}" for name, row in found.items())
     passed = all(row["passed"] for row in found.values())
     return found | {"passed": passed, "says": f"change of the autocorrelation: {said}"}
+
+
+def empowerment() -> dict[str, Any]:
+    """Nats that returns say about random own orders, where these move prices and in a replay."""
+    config = ReflexiveConfig(bars=2_000, crowd=Ref(use="echo", params={"size": 40}))
+    found = [market_empowerment(config, Seeds(seed)) for seed in range(20)]
+    moved = _mean([each.moved.nats for each in found])
+    replay = _mean([each.replay.nats for each in found])
+    return {
+        "moved": moved,
+        "replay": replay,
+        "passed": moved["low"] > 0.0 >= replay["low"],
+        "says": f"{moved['mean']:.4f} nats a bar where orders move prices, "
+        f"{replay['mean']:.4f} in a replay",
+    }
 
 
 def echo_speed() -> dict[str, Any]:
@@ -233,6 +251,7 @@ CLAIMS: dict[str, Callable[[], dict[str, Any]]] = {
     "evolution": evolution,
     "mixture": mixture,
     "echo_speed": echo_speed,
+    "empowerment": empowerment,
 }
 
 if __name__ == "__main__":
