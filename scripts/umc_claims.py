@@ -22,6 +22,7 @@ from agent_gym.agents.echo import EchoConfig, EchoPopulation
 from agent_gym.agents.umc.macro import MacrostateDetector
 from agent_gym.agents.umc.macro.model import Hmm
 from agent_gym.agents.umc.tiers.yardsticks import HiddenLevel, shortfall
+from agent_gym.apps.cli.workspace import source_commit
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.files import write_json
 from agent_gym.core.manifest import describe, fingerprint
