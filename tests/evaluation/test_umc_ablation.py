@@ -119,7 +119,7 @@ def test_lambda_is_compared_on_the_same_path_of_a_market_that_orders_move():
     row = job.run()
     assert row == job.run()
     assert row["arms"]["lambda_0"]["changed_share"] == 0.0
-    assert set(row["arms"]) == {"lambda_0", "lambda_fixed", "lambda_adaptive"}
+    assert set(row["arms"]) == {"lambda_0", "lambda_fixed", "lambda_adaptive", "lambda_paid"}
 
 
 def test_the_report_is_the_same_with_more_processes_and_lambda_changes_nothing(tmp_path):
