@@ -17,7 +17,7 @@ class UMCTrainConfig(Config):
 
     Example:
         >>> UMCTrainConfig(backtest=BacktestConfig(taker_bps=4, slippage_bps=1)).ref.params
-        {'cost_bp': 5.0}
+        {'cost_bp': 5.5}
     """
 
     params: dict[str, Any] = Field(default={}, description="parameters of the agent umc")
