@@ -16,7 +16,11 @@ from typing import IO, Any, Self
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parent / ".venv-peers"
 # vectorbt needs pandas 3 and nautilus_trader pandas 2, so they cannot share an environment.
-PINS = {"vectorbt": HERE / "peers_vectorbt.txt", "others": HERE / "peers.txt"}
+PINS = {
+    "vectorbt": HERE / "peers_vectorbt.txt",
+    "jax": HERE / "peers_jax.txt",
+    "others": HERE / "peers.txt",
+}
 READY_SECONDS, ANSWER_SECONDS = 120, 240
 
 
@@ -39,6 +43,7 @@ PEERS = (
     PeerSpec("nautilus_trader", "nautilus_trader", "others", "nautilus"),
     PeerSpec("gym-anytrading", "gym-anytrading", "others", "anytrading"),
     PeerSpec("gym-trading-env", "gym-trading-env", "others", "trading_env"),
+    PeerSpec("smax", "jaxmarl", "jax", "smax"),
 )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from agent_gym.core.seeds import Seeds
 from agent_gym.rollouts.vector import VectorRecorder
 from benchmarks import bare, ours
+from benchmarks.battle import battles
 from benchmarks.contest import LIMIT, OURS, Entry, PeerEntry, ask, contest
 from benchmarks.data import Series, sma_pairs
 from benchmarks.learning import learning
@@ -249,10 +250,16 @@ def learners(ground: Ground) -> Iterator[Row]:
     yield from learning(ground.short.close, ground.fleet, ground.rounds)
 
 
+def fights(ground: Ground) -> Iterator[Row]:
+    """(f) Battles of small teams."""
+    yield from battles(ground.fleet, ground.rounds)
+
+
 WORKS: dict[str, Callable[[Ground], Iterator[Row]]] = {
     "series": series_backtest,
     "environments": environments,
     "sweep": sweep,
     "playing": playing,
     "learning": learners,
+    "battle": fights,
 }
