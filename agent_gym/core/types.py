@@ -89,6 +89,20 @@ class ActionSpec:
             return min(max(target, self.low), self.high)
         return min(range(len(levels)), key=lambda i: abs(levels[i] - target))
 
+    def held(self, targets: FloatArray) -> FloatArray:
+        """Return what a world would hold for each target: the nearest level, or within bounds.
+
+        Example:
+            >>> ActionSpec(low=0.0).held(np.array([-1.0, 0.5])).tolist()
+            [0.0, 0.5]
+        """
+        if self.levels is None:
+            return np.clip(targets, self.low, self.high)
+        asked, place = np.unique(targets, return_inverse=True)
+        nearest = [self.levels[int(np.asarray(self.encode(float(each))))] for each in asked]
+        held: FloatArray = np.array(nearest, dtype=np.float64)[place]
+        return held
+
 
 @dataclass(frozen=True, slots=True)
 class EpisodeStart:

@@ -77,9 +77,9 @@ def step_axis(panel: Axes, width: int) -> None:
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: steps_text(value)))
 
 
-def round_numbers(most: int) -> MaxNLocator:
-    """Return a locator of ticks that people would choose."""
-    return MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
+def round_numbers(most: int, *, whole: bool = False) -> MaxNLocator:
+    """Return a locator of ticks that people would choose; whole ones where things are counted."""
+    return MaxNLocator(most, steps=[1, 2, 2.5, 5, 10], integer=whole)
 
 
 def title(panel: Axes, text: str, above: float = 8.0) -> None:

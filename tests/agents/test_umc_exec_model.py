@@ -66,7 +66,7 @@ def test_the_posterior_is_the_textbook_one():
     )
     mean = whole @ (prior.precision @ prior.mean() + rows.T @ paid)
     gap = paid - rows @ prior.mean()
-    scale = prior._scale() + 0.5 * gap @ np.linalg.solve(np.eye(40) + rows @ spread @ rows.T, gap)
+    scale = prior.scale() + 0.5 * gap @ np.linalg.solve(np.eye(40) + rows @ spread @ rows.T, gap)
     assert np.allclose(post.mean(), mean, rtol=1e-8)
     assert post.noise_variance() == pytest.approx(scale / (post.shape - 1.0), rel=1e-8)
     assert np.allclose(post.covariance(), post.noise_variance() * whole, rtol=1e-6, atol=1e-12)
@@ -95,7 +95,7 @@ def test_intervals_hold_what_they_promise_when_truth_comes_from_the_prior(level,
     rng, belief, worlds = Seeds(3).rng(), PRIOR.belief(), 600
     held = 0
     for world in range(worlds):
-        noise = math.sqrt(belief._scale() / rng.gamma(belief.shape))
+        noise = math.sqrt(belief.scale() / rng.gamma(belief.shape))
         doubt = noise / np.sqrt(np.diag(belief.precision))
         truth = belief.mean() + doubt * rng.standard_normal(4)
         rows, paid = fills(world, seen + 1, truth, noise)
@@ -110,7 +110,7 @@ def test_an_interval_is_that_of_students_t():
     post = PRIOR.belief().updated(*fills(0, 3))
     row = order_inputs(0.1, 2.0, 60.0)
     low, high = post.interval_bp(row, 0.9)
-    width = math.sqrt(post._scale() / post.shape * (1 + row @ np.linalg.solve(post.precision, row)))
+    width = math.sqrt(post.scale() / post.shape * (1 + row @ np.linalg.solve(post.precision, row)))
     right = t(2 * post.shape, loc=row @ post.mean(), scale=width).interval(0.9)
     assert (low, high) == pytest.approx(right, rel=1e-9)
     deviation = t(2 * post.shape, scale=width).std()
@@ -146,11 +146,11 @@ def test_noise_information_against_draws():
     belief, rng, draws = PRIOR.belief().updated(*fills(0, 4)), Seeds(6).rng(), 200_000
     row = order_inputs(0.1, 2.0, 60.0)
     width = math.sqrt(
-        belief._scale() / belief.shape * (1 + row @ np.linalg.solve(belief.precision, row))
+        belief.scale() / belief.shape * (1 + row @ np.linalg.solve(belief.precision, row))
     )
     expected = t(2 * belief.shape, scale=width)
     entropy = -float(expected.logpdf(expected.rvs(draws, random_state=rng)).mean())
-    log_variance = math.log(belief._scale()) - digamma(belief.shape)
+    log_variance = math.log(belief.scale()) - digamma(belief.shape)
     known = 0.5 * (math.log(2 * math.pi * math.e) + log_variance)
     told = float(belief.information_gain(row)) + belief.noise_information()
     assert told == pytest.approx(entropy - known, abs=0.01)

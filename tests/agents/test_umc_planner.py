@@ -134,6 +134,17 @@ def test_a_chain_is_one_of_chances_and_the_same_upside_down() -> None:
     assert np.allclose(chain, chain[::-1, ::-1], atol=0.05)
 
 
+@pytest.mark.parametrize("keeps", [0.0, 0.9])
+def test_what_follows_a_far_edge_keeps_as_much_of_it_as_edges_keep(keeps: float) -> None:
+    rng = Seeds(4).rng()
+    edges = np.zeros(20_000)
+    for t in range(1, edges.size):
+        edges[t] = keeps * edges[t - 1] + 0.01 * rng.standard_normal()
+    reach = float(np.abs(edges).max())
+    chain, grid = edge_chain(edges, reach), np.linspace(-reach, reach, 81)
+    assert np.abs(chain @ grid - keeps * grid).max() < 0.05 * reach
+
+
 def test_a_short_is_brought_back_to_size_and_a_long_left_alone() -> None:
     held = sized(np.array([1.0, 1.0, -1.0, -1.0, -1.0, -1.0]), 0, 2)
     assert held[:2].tolist() == [1.0, 1.0]

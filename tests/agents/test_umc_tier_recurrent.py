@@ -13,11 +13,12 @@ from agent_gym.agents.umc.tiers.recurrent.config import RecurrentConfig
 from agent_gym.agents.umc.tiers.recurrent.fitting import FitState, RecurrentFit
 from agent_gym.agents.umc.tiers.recurrent.inference import RecurrentFilter
 from agent_gym.agents.umc.tiers.recurrent.losses import free_energy
-from agent_gym.agents.umc.tiers.recurrent.network import RecurrentNetwork, arrays_of
+from agent_gym.agents.umc.tiers.recurrent.network import RecurrentNetwork
 from agent_gym.agents.umc.tiers.recurrent.sampling import Past
 from agent_gym.agents.umc.tiers.recurrent.tier import RecurrentTier
 from agent_gym.agents.umc.tiers.recurrent.weights import model_of
 from agent_gym.agents.umc.tiers.yardsticks import HiddenLevel, TurningDrift, unit_series
+from agent_gym.agents.umc.torch_parts import arrays_of
 from agent_gym.core.errors import AgentError, DataError
 from agent_gym.core.seeds import Seeds
 

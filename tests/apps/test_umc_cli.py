@@ -1,10 +1,14 @@
 """``agent-gym umc``: words in, a walk, an explanation and a stress out; errors with a remedy."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from agent_gym.apps.cli.umc_backtest import tier_words
+from agent_gym.apps.cli.workspace import check_own_folder
 from agent_gym.evaluation.umc_walk import write_run
+from agent_gym.evaluation.umc_walk.store import TRACE
 from agent_gym.markets.quality import format_time
 from tests.apps.cli_samples import bars_file, make_call
 from tests.evaluation.umc_walk_samples import small_run
@@ -59,11 +63,24 @@ def test_an_explanation_for_a_person(call, kept):
 
 def test_a_stress_for_a_person(call, kept):
     words = ("--budget", 6, "--seeds", 1, "--stress-bars", 50, "--echo-size", 8)
-    words += ("--largest-distance", 100, "--no-scenarios", "--realism-bars", 200)
+    words += ("--no-scenarios", "--realism-bars", 200, "--fit-budget", 12)
+    code, text, _ = call("stress", "--run", kept, *words, "--largest-distance", 100)
+    assert code == 0
+    said = " ".join(text.split())
+    assert "The breaker held by the full rule (15 %, the bar that passed it, way out)" in said
+    assert "by the strict rule (15 % and that bar alone) in" in said
+    assert "6 crowds tried around it, 6 of them within the bound" in text
+
+
+def test_a_stress_in_which_no_crowd_looks_real_says_so_and_fails_as_a_gate(call, kept):
+    words = ("--budget", 6, "--seeds", 1, "--stress-bars", 50, "--echo-size", 8)
+    words += ("--no-scenarios", "--realism-bars", 200, "--fit-budget", 12)
+    words += ("--largest-distance", 0.001)
     code, text, _ = call("stress", "--run", kept, *words)
     assert code == 0
-    assert "The breaker held: 15 % plus one bar" in text
-    assert "Worst found" in text
+    assert "NO CROWD LOOKS REAL" in text
+    assert "kurtosis" in text
+    assert call("stress", "--run", kept, *words, "--gate")[0] == 4
 
 
 WRONG = {
@@ -75,6 +92,12 @@ WRONG = {
     "own place": (("--param", "cost_bp=3"), "a place of its own", "costs of the account"),
     "parameter": (("--param", "kelly=3"), "kelly", "Known: "),
     "too short": (("--train", "90d"), "too few rows for a walk forward", "Take a longer series"),
+    "validation": (("--train", "90d"), "too few rows for a walk forward", "--validation"),
+    "registry": (
+        ("--registry", "/dev/null/trials"),
+        "not a folder",
+        "another place with --registry",
+    ),
     "report": (("--report", "page.pdf"), "the report is an HTML page", ".html"),
     "release": (("--release", "v1"), "there is no lockbox to open", "rows that are held out"),
 }
@@ -87,6 +110,25 @@ def test_what_does_not_fit_is_said_with_a_remedy(call, name):
     assert code == 2
     assert what in err
     assert remedy in err
+
+
+def test_a_folder_with_other_files_is_not_mixed_with_a_run(call, tmp_path, kept):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.tex").write_text("years of work")
+    code, _, err = call("backtest", *MARKET, *SHORT, *QUICK, "--out", mine)
+    assert code == 2
+    for word in ("holds other files", str(mine), "thesis.tex", "trace.parquet", "with --out"):
+        assert word in err, word
+    assert [path.name for path in mine.iterdir()] == ["thesis.tex"]
+    check_own_folder(kept, TRACE)  # an earlier run may be written over
+    check_own_folder(tmp_path / "new", TRACE)
+
+
+def test_one_fold_is_one():
+    run = small_run()
+    assert tier_words(replace(run, folds=run.folds[:1])) == "Followed umc/exact in 1 fold"
+    assert tier_words(run) == "Followed umc/exact in 2 folds"
 
 
 def test_sources_and_dates_that_do_not_fit(call, tmp_path):

@@ -102,3 +102,11 @@ def test_who_stops_it_is_told_how_it_goes_on(
         stopped()
     assert "the same command goes on from there" in capsys.readouterr().err
     assert fit_words("fit/3/umc/model/umc/recurrent") == "recurrent"
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path: Path, data: Path) -> None:
+    refused = call("--data", data, "--out", tmp_path).exception
+    assert isinstance(refused, ConfigError)
+    assert refused.where == str(tmp_path)
+    assert refused.found == data.name
+    assert "run.json" in str(refused.expected)

@@ -351,38 +351,6 @@ class ConstantInside(Follower):
         return super().targets(start, columns) * (volume > 0.0)
 
 
-class Clamped(Follower):
-    """Reports a lambda whose range is the clamp's merit."""
-
-    targets = None
-
-    def reset(self, start):
-        super().reset(start)
-        self._lambda = 0.28
-
-    def act(self, obs):
-        made = super().act(obs)
-        self._lambda = self.limit(self._lambda * (1.1 if made.action else 1.05))
-        return Decision(made.action, {"lambda": self._lambda})
-
-    def limit(self, value):
-        return min(value, 0.46)
-
-
-class Unclamped(Clamped):
-    """Healthy: the same signal, driven back."""
-
-    def limit(self, value):
-        return value if value < 0.46 else 0.1
-
-
-class NeverFilled(Clamped):
-    """Reports a signal that nobody fills."""
-
-    def limit(self, value):
-        return 0.0
-
-
 class Raiser(Follower):
     """Cannot be played."""
 

@@ -28,6 +28,7 @@ from tests.evaluation import audit_clocks as clocks
 from tests.evaluation import audit_learners as learners
 from tests.evaluation import audit_networks as nets
 from tests.evaluation import audit_samples as samples
+from tests.evaluation import audit_signals as signals
 from tests.evaluation import audit_worlds as worlds
 from tests.evaluation.audit_samples import BARS, subject_of
 from tests.samples import random_bars
@@ -287,3 +288,11 @@ def test_global_generators_are_put_back():
     with global_generators(3):
         assert np.random.random() == first  # noqa: NPY002
     assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+
+
+def test_a_signal_of_few_values_that_has_settled_is_a_note():
+    report = audit(subject_of(signals.Settled), ["clamps"])
+    (told,) = [found for found in report.findings("note") if "lambda" in found.what]
+    assert "may be a state that lasts" in told.what
+    assert not report.findings("warning")
+    assert not [found for found in report.findings("fine") if "lambda" in found.what]

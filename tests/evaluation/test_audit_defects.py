@@ -14,6 +14,7 @@ from tests.evaluation import audit_clocks as clocks
 from tests.evaluation import audit_learners as learners
 from tests.evaluation import audit_networks as nets
 from tests.evaluation import audit_samples as samples
+from tests.evaluation import audit_signals as signals
 from tests.evaluation import audit_worlds as worlds
 from tests.evaluation.audit_samples import BARS, subject_of
 from tests.samples import random_bars
@@ -336,15 +337,22 @@ PLANTED = {
         "change after they were handed over",
     ),
     "clamped metric": (
-        subject_of(samples.Clamped),
-        subject_of(samples.Unclamped),
+        subject_of(signals.Clamped),
+        subject_of(signals.Unclamped),
+        "clamps",
+        "warning",
+        "lambda sits at 0.46",
+    ),
+    "metric that reaches its clamp late": (
+        subject_of(signals.LateClamped),
+        subject_of(signals.Unclamped),
         "clamps",
         "warning",
         "lambda sits at 0.46",
     ),
     "metric that is never filled": (
-        subject_of(samples.NeverFilled),
-        subject_of(samples.Unclamped),
+        subject_of(signals.NeverFilled),
+        subject_of(signals.Unclamped),
         "clamps",
         "warning",
         "never filled",

@@ -15,7 +15,13 @@ from agent_gym.agents.gate import (
 )
 from agent_gym.core.errors import AgentError
 from agent_gym.core.seeds import Seeds
-from agent_gym.evaluation.leakage import Predictive, Trained, check_leakage, require_caught
+from agent_gym.evaluation.leakage import (
+    Part,
+    Predictive,
+    Trained,
+    check_leakage,
+    require_caught,
+)
 
 BARS = 400
 
@@ -59,10 +65,14 @@ class MeanLearner:
         mean = np.mean(values) + 1e-3 * rng.standard_normal()
         heads = np.ones((10, 1))
         forecasts = Predictive(heads, mean * heads, scale**2 * heads)
-        return Trained({"mean": np.array([mean]), "scale": np.array(scale)}, rows, forecasts)
+        weights = {"mean": np.array([mean]), "scale": np.array(scale)}
+        return Trained({"model": Part(weights, rows), **self.more_parts(echoes, rows)}, forecasts)
+
+    def more_parts(self, echoes, rows):
+        return {}
 
     def logits(self, echoes):
-        mean = self.train(echoes=echoes, gated=not echoes).weights["mean"]
+        mean = self.train(echoes=echoes, gated=not echoes).weights["model/mean"]
         return np.outer(np.ones(10), [-float(mean[0]), 0.0, float(mean[0])])
 
 
@@ -114,6 +124,29 @@ def test_d34_a_gate_that_only_ever_sees_primary_data_is_found_out_by_the_control
     assert not report.passed
     with pytest.raises(AgentError, match="prove nothing"):
         require_caught(report)
+
+
+def test_d34_a_part_that_others_cannot_reach_is_found_out_by_the_control():
+    class HalfVacuous(MeanLearner):
+        def more_parts(self, echoes, rows):
+            clean = moves(0.0, Source.PRIMARY, "own")
+            return {"other": Part({"mean": np.array([np.mean(clean.x)])}, clean.prov)}
+
+    report = report_of(HalfVacuous())
+    assert report.by_part == {"model": 0, "other": 0}
+    assert report.control.missed == ("g1", "g2")
+
+
+def test_g1_is_told_for_every_training_set():
+    class Careless(MeanLearner):
+        def more_parts(self, echoes, rows):
+            tags = self.others.prov if echoes else self.others.prov[:0]
+            return {"other": Part({"n": np.array([len(tags)])}, tags)}
+
+    report = report_of(Careless())
+    assert report.by_part == {"model": 0, "other": BARS}
+    assert report.purity.value == BARS
+    assert report.as_dict()["g1_purity"]["by_part"]["other"] == BARS
 
 
 def test_d35_unlike_populations_are_no_leakage():

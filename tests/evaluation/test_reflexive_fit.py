@@ -15,10 +15,10 @@ MARKET = ReflexiveConfig(bars=500, warmup_bars=50, crowd=CROWD)
 TINY = MARKET.model_copy(update={"bars": 300})
 
 
-def given(seed=3, **fields):
+def given(seed=3, bars=3_000):
     """Return bars of a market that shakes by turns."""
     config = ReflexiveConfig(
-        bars=3_000, crowd=None, sigma=0.008, clustering=ClusteredNews(spread=0.5), **fields
+        bars=bars, crowd=None, sigma=0.008, clustering=ClusteredNews(spread=0.5)
     )
     return simulate(config, Seeds(seed)).settled
 
@@ -47,13 +47,28 @@ def test_too_few_or_too_still_returns_are_refused():
 
 
 def test_a_piece_of_the_same_kind_is_near_and_another_kind_is_far():
-    target = RealismTarget.of(given())
-    near = [target.distance(given(seed)) for seed in (4, 5, 6)]
-    walk = ReflexiveConfig(bars=3_000, crowd=None, sigma=0.008)
+    target = RealismTarget.of(given(bars=8_000), 1_000)
+    near = [target.distance(given(seed, bars=1_000)) for seed in (4, 5, 6)]
+    walk = ReflexiveConfig(bars=1_000, crowd=None, sigma=0.008)
     far = [target.distance(simulate(walk, Seeds(seed)).settled) for seed in (4, 5, 6)]
     assert max(near) < min(far)
-    assert np.mean(near) < 2.5
+    assert 0.6 < np.mean(near) < 1.6
     assert set(target.misses(given(4))) == set(target.values)
+
+
+def test_distance_1_is_that_of_real_stretches():
+    target = RealismTarget.of(given(bars=6_000), 500)
+    assert (target.stretch_bars, len(target.stretches)) == (500, 23)
+    assert np.median(target.stretches) == pytest.approx(1.0)
+    assert target.real_share(1.0) == pytest.approx(0.5, abs=0.05)
+    assert target.real_share(0.0) == 0.0
+    assert target.real_share(1e9) == 1.0
+
+
+def test_a_stretch_is_at_most_a_fourth_of_the_bars_and_too_few_are_refused():
+    assert RealismTarget.of(given(bars=1_200), 2_000).stretch_bars == 300
+    with pytest.raises(DataError, match="stretches"):
+        RealismTarget.of(given(bars=700))
 
 
 def test_a_mixture_and_its_point_belong_together():
@@ -80,12 +95,24 @@ def test_a_fit_comes_nearer_and_can_be_told_again():
     assert again.as_dict() == found.as_dict()
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("too_wild", [1.0, 1.3, 4.0])
+def test_a_fit_is_never_less_real_than_what_it_began_with(seed, too_wild):
+    """Also where the start made the bars or nearly did, and little is tried."""
+    bars = simulate(TINY.model_copy(update={"bars": 2_000}), Seeds(seed)).settled
+    start = TINY.model_copy(update={"sigma": too_wild * TINY.sigma})
+    found = fit_crowd(bars, FitConfig(market=start, generations=1, candidates=4, seed=seed))
+    assert found.fresh_distance <= found.start_distance
+    assert found.moved or (found.market, found.fresh_distance) == (start, found.start_distance)
+    assert found.moved or too_wild < 4.0, "what is far off can be bettered by anything"
+
+
 @pytest.mark.parametrize(
     "more",
     [
         {"seed": 2},
         {"generations": 3},
-        {"candidates": 5},
+        {"candidates": 9},
         {"paths": 2},
         {"market": TINY.model_copy(update={"bars": 320})},
     ],

@@ -2,18 +2,21 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from agent_gym.agents.echo import GENOME_SIZE
 from agent_gym.core import Ref, Seeds, make
 from agent_gym.envs.reflexive import ReflexiveConfig, simulate
 from agent_gym.evaluation.reflexive import RealismTarget, RedTeamConfig, growth, red_team
+from agent_gym.evaluation.reflexive.crowds import echo_config, with_echoes
+from agent_gym.evaluation.reflexive.red_team import DIMENSIONS, REACH, crowd_at
 
 CROWD = Ref(use="echo", params={"size": 24, "evolve_every_bars": None})
 MARKET = ReflexiveConfig(bars=200, warmup_bars=50, crowd=CROWD, features=())
-BUDGET = {"market": MARKET, "generations": 3, "candidates": 5, "realism_bars": 300}
+BUDGET = {"market": MARKET, "generations": 3, "candidates": 5}
 TINY = MARKET.model_copy(update={"bars": 60, "warmup_bars": 0})
-SMALLEST = {"market": TINY, "generations": 1, "candidates": 4, "realism_bars": 300}
+SMALLEST = {"market": TINY, "generations": 1, "candidates": 4}
 
 
 def momentum():
@@ -22,7 +25,8 @@ def momentum():
 
 @pytest.fixture(scope="module")
 def target():
-    return RealismTarget.of(simulate(MARKET.model_copy(update={"bars": 3_000}), Seeds(5)).settled)
+    bars = simulate(MARKET.model_copy(update={"bars": 3_000}), Seeds(5)).settled
+    return RealismTarget.of(bars, 300)
 
 
 def test_the_worst_crowd_is_worse_and_keeps_to_the_bound(target):
@@ -34,8 +38,7 @@ def test_the_worst_crowd_is_worse_and_keeps_to_the_bound(target):
     assert found.worst.growth < found.baseline.growth
     assert (found.tried, 0 < found.accepted <= 15) == (15, True)
     assert [number for number, _ in told] == [1, 2, 3]
-    known = [loss for loss in found.history if loss is not None]
-    assert known == sorted(known, reverse=True)
+    assert found.history == sorted(found.history, reverse=True)
     crowd = found.worst.market.crowd
     assert crowd is not None
     assert len(crowd.params["genome"]) == GENOME_SIZE
@@ -50,8 +53,32 @@ def test_where_nothing_is_real_enough_nothing_is_found(target):
     found = red_team(momentum, target, config)
     assert found.worst is None
     assert found.fresh_worst is None
-    assert found.accepted == 0
+    assert (found.tried, found.accepted) == (0, 0)
+    assert found.baseline.distance > 1e-6
     assert found.as_dict()["worst"] is None
+
+
+def test_without_a_budget_the_first_crowd_is_all_there_is(target):
+    config = RedTeamConfig(**SMALLEST | {"generations": 0}, largest_distance=100.0)
+    found = red_team(momentum, target, config)
+    assert found.worst is found.baseline
+    assert (found.tried, found.history) == (0, [])
+
+
+def test_the_search_goes_around_the_crowd_that_it_is_given():
+    genome = [0.1, 0.9] * (GENOME_SIZE // 2)
+    start = with_echoes(MARKET, genome=genome, spread=0.3, capital_adv=0.5)
+    middle = crowd_at(start, np.full(DIMENSIONS, 0.5))
+    own, first = echo_config(middle), echo_config(start)
+    assert own.genome == pytest.approx(genome)
+    assert (own.spread, own.capital_adv) == (0.3, pytest.approx(0.5))
+    assert own.mixture == pytest.approx(first.mixture, abs=0.01)
+    assert middle.impact.strength == pytest.approx(start.impact.strength)
+    assert (middle.pull, middle.sigma) == pytest.approx((start.pull, start.sigma))
+    for corner in (np.zeros(DIMENSIONS), np.ones(DIMENSIONS)):
+        far = echo_config(crowd_at(start, corner))
+        assert max(abs(a - b) for a, b in zip(far.genome, genome, strict=True)) <= REACH + 1e-9
+        assert 0.5 / 8 - 1e-9 <= far.capital_adv <= 4.0 + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -62,7 +89,7 @@ def test_where_nothing_is_real_enough_nothing_is_found(target):
         {"candidates": 6},
         {"episodes": 2},
         {"largest_distance": 9.0},
-        {"realism_bars": 400},
+        {"paths": 1},
     ],
 )
 def test_every_field_of_the_budget_acts(target, more):

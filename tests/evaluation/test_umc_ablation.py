@@ -17,11 +17,12 @@ from agent_gym.evaluation.umc.comparison import (
     compare_arms,
     judge_sign,
     optional_parts,
+    unsure_parts,
 )
 from agent_gym.evaluation.umc.courses import seed_job
 from agent_gym.evaluation.umc.echo_jobs import GateJob, ReflexiveJob
 from agent_gym.evaluation.umc.plan import COURSES, flat_costs
-from agent_gym.evaluation.umc.variants import EXPECTED, REFERENCE, VARIANTS, about
+from agent_gym.evaluation.umc.variants import EXPECTED, MARGINS, REFERENCE, VARIANTS, about
 from agent_gym.markets.known import draw
 
 SHORT = 1_600
@@ -35,24 +36,30 @@ def test_holm_by_hand_and_for_each_figure_on_its_own():
 
 
 @pytest.mark.parametrize(
-    ("sign", "differences", "ends", "verdict"),
+    ("sign", "differences", "ends", "p_holm", "verdict"),
     [
-        ("exactly 0", [0.0, 0.0], (0.0, 0.0), "as expected"),
-        ("exactly 0", [0.0, 1e-15], (0.0, 0.0), "not as expected"),
-        ("about 0", [1.0, 2.0], (-0.1, 2.0), "as expected"),
-        ("about 0", [1.0, 2.0], (0.1, 2.0), "not as expected"),
-        ("positive", [1.0, 2.0], (0.1, 2.0), "as expected"),
-        ("positive", [1.0, 2.0], (-0.1, 2.0), "not shown"),
-        ("positive", [-1.0, -2.0], (-2.0, -0.1), "not as expected"),
-        ("negative", [-1.0, -2.0], (-2.0, -0.1), "as expected"),
-        ("negative", [-1.0, 2.0], (-2.0, 3.0), "not shown"),
-        ("at least 0", [-1.0, 1.0], (-2.0, 0.0), "not contradicted"),
-        ("at least 0", [0.0, 1.0], (0.0, 1.0), "as expected"),
-        ("at least 0", [-1.0, -1.5], (-2.0, -0.1), "not as expected"),
+        ("exactly 0", [0.0, 0.0], (0.0, 0.0), 1.0, "as expected"),
+        ("exactly 0", [0.0, 1e-15], (0.0, 0.0), 1.0, "not as expected"),
+        ("about 0", [-0.1, 0.2], (-0.1, 0.2), 1.0, "as expected"),
+        ("about 0", [1.0, 2.0], (-0.1, 2.0), 1.0, "not contradicted"),
+        ("about 0", [1.0, 2.0], (0.1, 2.0), 0.01, "not as expected"),
+        ("about 0", [1.0, 2.0], (0.1, 2.0), 0.06, "not contradicted"),
+        ("positive", [1.0, 2.0], (0.1, 2.0), 0.01, "as expected"),
+        ("positive", [1.0, 2.0], (0.1, 2.0), 0.05, "not shown"),
+        ("positive", [1.0, 2.0], (-0.1, 2.0), 0.01, "not shown"),
+        ("positive", [-1.0, -2.0], (-2.0, -0.1), 0.01, "not as expected"),
+        ("negative", [-1.0, -2.0], (-2.0, -0.1), 0.01, "as expected"),
+        ("negative", [-1.0, -2.0], (-2.0, -0.1), 0.5, "not shown"),
+        ("negative", [-1.0, 2.0], (-2.0, 3.0), 0.01, "not shown"),
+        ("at least 0", [-1.0, 1.0], (-2.0, 0.0), 0.01, "not contradicted"),
+        ("at least 0", [0.0, 1.0], (0.0, 1.0), 1.0, "as expected"),
+        ("at least 0", [-1.0, -1.5], (-2.0, -0.1), 0.01, "not as expected"),
+        ("at least 0", [-1.0, -1.5], (-2.0, -0.1), 0.2, "not contradicted"),
     ],
 )
-def test_a_sign_that_was_expected_is_judged_by_the_interval(sign, differences, ends, verdict):
-    assert judge_sign(sign, np.array(differences), Interval(0.0, *ends, 0.95)) == verdict
+def test_a_sign_is_judged_by_interval_and_holm(sign, differences, ends, p_holm, verdict):
+    found = Interval(0.0, *ends, 0.95)
+    assert judge_sign(sign, np.array(differences), found, p_holm, 0.3) == verdict
 
 
 def test_differences_are_paired_and_parts_without_any_are_optional():
@@ -73,10 +80,40 @@ def test_differences_are_paired_and_parts_without_any_are_optional():
     assert found["lambda_0"].p == 1.0
     assert found["lambda_0"].verdict == "as expected"
     assert optional_parts(list(found.values())) == ["lambda"]
+    assert unsure_parts(list(found.values())) == ["actor"]
+
+
+def test_a_difference_among_many_is_shown_only_if_it_survives_holm():
+    step = np.array([1.0, 1.2, 0.8, 1.1, 0.9, 1.0])  # the least p of six seeds is 2 / 2**6
+    alone = {"m4": {"full": {"net_bp": [0.0] * 6}, "one_head": {"net_bp": (-step).tolist()}}}
+    others = {f"{name}": {"net_bp": step.tolist()} for name in ("kalman_only", "exact_only")}
+    among = {"m4": alone["m4"] | others}
+    verdicts = [
+        next(one.verdict for one in compare_arms(table, 0) if one.arm == "one_head")
+        for table in (alone, among)
+    ]
+    assert verdicts == ["as expected", "not shown"]
+
+
+@pytest.mark.parametrize(("seeds", "optional"), [(9, []), (10, ["lambda"])])
+def test_nothing_is_called_optional_on_fewer_than_10_seeds(seeds, optional):
+    same = {"net_bp": [1.0] * seeds}
+    found = compare_arms({"m1": {"full": same, "lambda_0": same}}, 0)
+    assert optional_parts(found) == optional
+    assert unsure_parts(found) == ([] if optional else ["lambda"])
+
+
+def test_what_came_after_the_first_run_is_marked():
+    later = {(one.market, one.arm) for one in EXPECTED if one.later}
+    assert {("e1", "lambda_paid"), ("m1", "lambda_paid"), ("m2", "lambda_0")} <= later
+    assert {("m1", "lambda_0"), ("m3", "one_head"), ("e1", "lambda_fixed")}.isdisjoint(later)
+    assert about("no_echo").later
+    assert not about("with_macro").later
 
 
 def test_every_expectation_is_about_an_arm_and_a_market_that_exist():
     for one in EXPECTED:
+        assert one.sign != "about 0" or one.metric in MARGINS
         assert about(one.arm).part
         assert one.market in REFERENCE
 
@@ -111,6 +148,7 @@ def test_d35_a_poisoned_crowd_harms_who_learns_without_a_gate():
     harm = [row["no_gate_poisoned"]["log_score"] - row["gated"]["log_score"] for row in rows]
     clean = [row["no_gate_clean"]["log_score"] - row["gated"]["log_score"] for row in rows]
     assert max(harm) < 0.0
+    assert all(row["no_echo"] == row["gated"] for row in rows)
     assert abs(np.mean(clean)) < 0.3 * abs(np.mean(harm))
 
 
@@ -134,7 +172,9 @@ def test_the_report_is_the_same_with_more_processes_and_lambda_changes_nothing(t
     for one in documents[0]["comparisons"]:
         if one["part"] == "lambda":
             assert (one["estimate"], one["low"], one["high"]) == (0.0, 0.0, 0.0)
-    assert "lambda" in documents[0]["optional"]
+    assert documents[0]["optional"] == []
+    assert "lambda" in documents[0]["too_few_seeds_for_optional"]
+    assert not documents[0]["arms"]["lambda_0"]["added_after_the_first_run"]
     assert set(documents[0]["per_seed"]["m1"]) == {"full", "lambda_0", "lambda_fixed", "one_head"}
 
 

@@ -76,6 +76,17 @@ def test_nothing_is_found_in_umc(check: str) -> None:
     assert not report.failed
 
 
+def test_a_lambda_at_its_bound_is_told_and_not_taken_for_a_free_one() -> None:
+    report = report_of(UMCAgent, "clamps")
+    assert errors_of(report) == []
+    (told,) = [found for found in report.findings("note") if "lambda" in found.what]
+    assert "by design" in told.what
+    assert told.evidence["share_of_later_half"] == 1.0
+    free = next(f.what for f in report.findings("fine") if "move freely" in f.what)
+    assert "surprise" in free
+    assert "lambda" not in free
+
+
 def test_the_agent_under_audit_trades() -> None:
     steps = Subject("umc", BARS, UMCAgent, LIGHT).stream.steps
     assert len({float(np.asarray(step.decision.action).item()) for step in steps}) > 1

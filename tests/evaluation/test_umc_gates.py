@@ -11,20 +11,23 @@ from agent_gym.core.files import to_json
 from agent_gym.core.registry import Config, Ref, register
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import Decision
+from agent_gym.evaluation.leakage.umc import TIERS
 from agent_gym.evaluation.protocol.setting import Setting
 from agent_gym.evaluation.protocol.trials import TrialRegistry
-from agent_gym.evaluation.umc import GatesPlan, run_gates
+from agent_gym.evaluation.umc import GatesPlan, leaks, run_gates
 from agent_gym.evaluation.umc.bounds import BOUNDS, NULLS, Bound
 from agent_gym.evaluation.umc.breaks import Break
 from agent_gym.evaluation.umc.canary import (
     CANARY,
     PREFIX,
     CanaryJob,
+    ReversalJob,
     more_likely_by_chance,
     reversal_figure,
 )
 from agent_gym.evaluation.umc.invariants import InvariantJob, Invariants
-from agent_gym.evaluation.umc.leaks import Leaks
+from agent_gym.evaluation.umc.leaks import Leaks, live_figure
+from agent_gym.evaluation.umc.plan import COURSES
 from agent_gym.markets.known import draw
 
 SHORT = 1_000
@@ -132,9 +135,10 @@ def test_the_bounds_are_those_of_the_design():
     assert found["C.m1.share"] == ("at least", 0.85)
     assert found["C.m1.share_low"] == ("at least", 0.7)
     assert found["C.m1.over_sma"] == ("interval above", 0.0)
-    assert [found[f"C.{m}.share"][1] for m in ("m2", "m3", "m4")] == [0.7, 0.5, 0.5]
-    assert found["C.m3_at_5bp.share"] == ("shown only", None)
+    shares = [found[f"C.{m}.share"][1] for m in ("m2", "m3", "m3_at_5bp", "m4")]
+    assert shares == [0.7, 0.5, 0.5, 0.5]
     assert found["D.costs"] == ("at most", 10.0)
+    assert found["D.gross"] == ("interval holds", 0.0)
     assert found["E.time_reversal"] == ("at least", 0.01)
     assert found["F.g3_replay"] == found["F.g3_live"] == ("at most", 0.002)
     assert found["F.g4_policy"] == ("at most", 0.01)
@@ -168,8 +172,17 @@ def test_who_trades_at_random_fails_for_what_it_pays_and_takes_nothing(tmp_path)
     nulls = gates(tmp_path, "B", "rules/random", seeds=4, hold_bars=1)
     assert {f"B.{name}.net" for name in NULLS} <= set(nulls.failed)
     found = gates(tmp_path, "C", "rules/random", hold_bars=2)
-    assert {"C.m1.share", "C.m1.share_low", "C.m1.over_sma", "C.m4.share"} <= set(found.failed)
-    assert "C.m3_at_5bp.share" not in found.failed
+    shares = {f"C.{name}.share" for name in ("m1", "m3", "m3_at_5bp", "m4")}
+    assert shares | {"C.m1.share_low", "C.m1.over_sma"} <= set(found.failed)
+
+
+def test_who_is_held_against_the_largest_gain_is_told_to_want_it():
+    plan, course = GatesPlan(agent=Ref(use="umc")), COURSES["m3_at_5bp"]
+    assert plan.agent_for(course).params["kelly_fraction"] == 10.0
+    assert "kelly_fraction" not in plan.agent_for(COURSES["m1"]).params
+    own = GatesPlan(agent=Ref(use="umc", params={"kelly_fraction": 0.5}))
+    assert own.agent_for(course).params["kelly_fraction"] == 0.5
+    assert not GatesPlan(agent=Ref(use="rules/random")).agent_for(course).params
 
 
 def test_gate_f_is_for_umc_alone(tmp_path):
@@ -209,17 +222,26 @@ def test_an_agent_that_looks_ahead_sets_off_an_alarm_without_a_leak():
 
 def test_time_turned_round_must_not_pay():
     noise = Seeds(3).rng().standard_normal(200)
-    same = {"forward": noise.tolist(), "reverse": noise.tolist()}
+    real = {"source": "file", "origin": "btc.parquet"}
+    same = {"data": real, "forward": noise.tolist(), "reverse": noise.tolist()}
     assert reversal_figure(same).value == pytest.approx(0.5)
-    better = {"forward": noise.tolist(), "reverse": (noise + 1.0).tolist()}
+    assert reversal_figure(same).words.startswith("on btc.parquet: net ")
+    better = same | {"reverse": (noise + 1.0).tolist()}
     assert reversal_figure(better).passed is False
     assert more_likely_by_chance(noise, noise + 1.0) > 0.99
+
+
+def test_generated_bars_are_not_taken_for_real_ones():
+    market = Ref(use="synthetic/btc-1h", params={"n_bars": 1_200})
+    row = ReversalJob(agent=Ref(use="rules/flat"), market=market, seed=0).run()
+    assert reversal_figure(row).words.startswith("on generated bars synthetic/btc-1h: net 0.000")
 
 
 def broken(edge, paid, net):
     return {
         "seed": 0,
         "bars_per_day": 24,
+        "bars_after": 1_000,
         "net_bp_before": edge,
         "paid_bp_after": paid,
         "net_bp_after": net,
@@ -234,7 +256,11 @@ def test_the_loss_after_a_break_is_counted_in_days_of_the_edge_before_it():
     assert found["D.costs"].value == pytest.approx(240.0 / (24.0 * 2.0))
     assert found["D.costs"].passed
     assert found["D.net_loss"].value == pytest.approx(-250.0 / 48.0)
-    assert found["D.net_loss"].passed
+    assert found["D.net_loss"].passed is None
+    assert found["D.gross"].value == pytest.approx(0.49)
+    assert found["D.gross"].passed
+    always = Break().judge(GatesPlan(seeds=2), [broken(1.0, 120.0, 500.0)] * 2).figures
+    assert always["D.gross"].passed is False  # a gain on every path is no luck
     assert "0.90 before" in found["D.net_loss"].words
     assert "0.40 to day 30" in found["D.net_loss"].words
     dear = Break().judge(GatesPlan(seeds=2), [broken(0.1, 120.0, 0.0)] * 2).figures
@@ -244,12 +270,18 @@ def test_the_loss_after_a_break_is_counted_in_days_of_the_edge_before_it():
     assert "no edge" in nothing["D.costs"].words
 
 
-def leak(**changes):
+def live(value, floor=0.0):
+    return {"value": value, "floor": floor, "bound": max(0.002, 1.2 * floor)}
+
+
+def leak(tier="exact", **changes):
     row = {
+        "tier": tier,
+        "echoes": {"size": 100, "generations": 7},
         "g1_purity": {"value": 0.0},
         "g2_non_interference": {"sha256_with": "a", "sha256_without": "a"},
         "g3_predictive_leakage": {"value": 0.0},
-        "g3_predictive_leakage_live": {"value": 0.001},
+        "g3_predictive_leakage_live": live(0.001),
         "g4_policy_influence": {"value": 0.01},
         "gate": {"withheld": 5},
         "control": {"caught": True},
@@ -263,16 +295,50 @@ def leak(**changes):
         ({}, None),
         ({"g1_purity": {"value": 1.0}}, "F.g1_purity"),
         ({"g2_non_interference": {"sha256_with": "a", "sha256_without": "b"}}, "F.g2_hashes"),
-        ({"g3_predictive_leakage_live": {"value": 0.0021}}, "F.g3_live"),
+        ({"g3_predictive_leakage": {"value": 0.0021}}, "F.g3_replay"),
+        ({"g3_predictive_leakage_live": live(0.0021)}, "F.g3_live"),
+        ({"g3_predictive_leakage_live": live(0.0021, floor=0.0017)}, "F.g3_live"),
+        ({"g3_predictive_leakage_live": live(0.0021, floor=0.002)}, None),
         ({"g4_policy_influence": {"value": 0.0101}}, "F.g4_policy"),
         ({"control": {"caught": False}}, "F.control"),
         ({"gate": {"withheld": 0}}, "F.control"),
     ],
 )
 def test_d34_one_leaky_seed_fails_gate_f(changes, missed):
-    found = Leaks().judge(GatesPlan(seeds=2), [leak(), leak(**changes)]).figures
-    wrong = [name for name, figure in found.items() if not figure.passed]
-    assert wrong == ([] if missed is None else [missed])
+    for tier, end in (("exact", ""), ("kalman", ".kalman"), ("recurrent", ".recurrent")):
+        rows = [leak(each) for each in TIERS] + [leak(tier, **changes)]
+        found = Leaks().judge(GatesPlan(seeds=2), rows).figures
+        wrong = [name for name, figure in found.items() if not figure.passed]
+        assert wrong == ([] if missed is None else [missed + end])
+
+
+def test_the_seed_nearest_to_its_own_limit_is_shown():
+    near, far = live(0.0019), live(0.004, floor=0.01)
+    found = live_figure("F.g3_live", [far, near])
+    assert (found.value, found.bound.value, found.high) == (0.0019, 0.002, 0.004)
+    assert "0 to 0.01 nats" in found.words
+
+
+def test_where_torch_is_missing_the_recurrent_tier_is_not_called_tight(monkeypatch):
+    monkeypatch.setattr(leaks, "find_spec", lambda name: None)
+    jobs = Leaks().jobs(GatesPlan(seeds=4))
+    assert {job.tier for job in jobs.values()} == {"exact", "kalman"}
+    found = Leaks().judge(GatesPlan(seeds=2), [leak(), leak("kalman")]).figures
+    own = {name: figure for name, figure in found.items() if name.endswith(".recurrent")}
+    assert len(own) == 6
+    assert all(figure.passed is None and "torch" in figure.words for figure in own.values())
+
+
+def test_every_tier_has_its_seeds_and_its_rows():
+    pytest.importorskip("torch")
+    jobs = Leaks().jobs(GatesPlan(seeds=20)).values()
+    counts = {tier: sum(job.tier == tier for job in jobs) for tier in TIERS}
+    assert counts == {"exact": 20, "kalman": 20, "recurrent": 3}
+    assert all(job.config.tier == TIERS[job.tier] for job in jobs)
+    rows = [leak(tier) for tier in TIERS]
+    figures = Leaks().judge(GatesPlan(seeds=2), rows).figures
+    assert set(figures) == {name for name in BOUNDS if name.startswith("F.")}
+    assert "1 seeds" in figures["F.g3_replay.recurrent"].words
 
 
 def test_the_file_says_all(tmp_path):

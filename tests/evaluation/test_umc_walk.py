@@ -13,7 +13,6 @@ from agent_gym.evaluation.backtest import columns_for
 from agent_gym.evaluation.baselines import Arm
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.protocol.account import Ledger
-from agent_gym.evaluation.protocol.walk import WalkedSeries, WalkedSteps
 from agent_gym.evaluation.umc_walk import (
     believed,
     break_even,
@@ -146,9 +145,6 @@ def test_the_crowd_changes_nothing_that_umc_does():
     assert run.leakage.passed
 
 
-@pytest.mark.skipif(
-    not issubclass(WalkedSeries, WalkedSteps), reason="a walk of series cannot go bar by bar"
-)
 def test_d45_risk_parts_hold_a_walk_back():
     braked = FLAT_COST.model_copy(update={"max_drawdown": 0.02})
     own, plan = ledger(braked), small_plan(braked)

@@ -125,7 +125,7 @@ def test_a_job_that_failed_is_taken_up_by_the_next_run(first, tmp_path, monkeypa
         raise DatabaseDown("the database is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(stages_module, "learn", fails)
+        patch.setattr(stages_module, "learning_of", fails)
         with pytest.raises(AgentGymError, match="the database is away"):
             run_harness(SMALL, copied, Silence())
     options = SMALL.model_copy(update={"rounds": 1})

@@ -4,7 +4,7 @@ import pytest
 
 from agent_gym.core.errors import AgentGymError, DataError, StoreError
 from agent_gym.core.seeds import Seeds
-from agent_gym.pipeline.automation import recording, stages
+from agent_gym.pipeline.automation import learners, recording, stages
 from agent_gym.pipeline.automation.pipeline import AutomationPipeline
 from agent_gym.pipeline.automation.recording import Recording
 from agent_gym.pipeline.automation.stages import Stages
@@ -22,7 +22,7 @@ from tests.rollouts import postgres
 # again, so the duel of the rehearsal is the third.
 OUTAGES = (
     (Stages, "claim", 1),
-    (stages, "learn", 1),
+    (learners, "learn", 1),
     (Recording, "play", 1),
     (stages, "duel", 1),
     (stages, "judge_promotion", 1),
@@ -166,7 +166,7 @@ def broken(place, monkeypatch, error):
     def fails():
         raise error
 
-    call(monkeypatch, stages, "learn", 1, fails)
+    call(monkeypatch, learners, "learn", 1, fails)
 
 
 @pytest.mark.parametrize("error", [DatabaseDown, StoreError])

@@ -2,17 +2,22 @@
 
 import re
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 
-from agent_gym.reporting.canvas import inline_svg
+from agent_gym.agents.umc.macro.labels import Regime
+from agent_gym.reporting.canvas import PALETTE, inline_svg
+from agent_gym.reporting.text import number
 from agent_gym.reporting.umc import html_page
-from agent_gym.reporting.umc.market import candles
+from agent_gym.reporting.umc.market import REGIMES, candles, generations
 from agent_gym.reporting.umc.mind import curiosity
 from agent_gym.reporting.umc.page import crowd_parts, lambda_note
+from agent_gym.reporting.umc.tables import comparison
 from agent_gym.reporting.umc.trails import means, thin
 from tests.evaluation.umc_walk_samples import known_bars, small_run
+from tests.reporting.colour_vision import apart, themed
 
 SECTIONS = (
     "Where the bars come from",
@@ -90,6 +95,37 @@ def test_macrostates_colour_the_candles():
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["trend up", "range"]
     assert candles(run, 920).axes[0].get_legend() is None
+
+
+def test_any_two_macrostates_can_be_told_apart_by_any_eyes():
+    assert set(REGIMES) == set(Regime)
+    for theme in themed(REGIMES.values()):
+        assert all(apart(a, b) > 10.0 for a, b in combinations(theme, 2))
+    assert min(apart(*pair) for pair in themed((PALETTE[0], PALETTE[6]))) < 5.0, "blue and purple"
+
+
+def test_generations_are_counted_in_whole_numbers():
+    crowd = small_run().echoes
+    few = [row for row in crowd.generations if row.number <= 2]
+    for rows in (few, crowd.generations):
+        (panel,) = generations(replace(crowd, generations=rows), 920).axes
+        assert {tick % 1.0 for tick in panel.get_xticks()} == {0.0}
+
+
+def test_random_timing_is_a_row_of_its_own(page):
+    found, bars = small_run().arm.random, len(small_run().trace) - 1
+    assert found.low < found.mean < found.high
+    assert "random timing<br>5-95 % of 5 draws" in page
+    assert number(1e4 * found.mean / bars, 3) in page
+    bare = replace(small_run().arm, random=None)
+    arms = (bare, *small_run().evaluation.arms[1:])
+    without = replace(small_run(), evaluation=replace(small_run().evaluation, arms=arms))
+    assert "random timing" not in comparison(without)
+
+
+def test_the_page_says_how_folds_learn(page):
+    assert "learned anew" not in page
+    assert "begins from the weights of the fold before" in page
 
 
 def test_thinning_keeps_peaks_and_means_ignore_what_is_not_known():

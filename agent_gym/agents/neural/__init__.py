@@ -5,15 +5,17 @@ acts in numpy alone (training, which needs torch, is in ``agent_gym.training.grp
 each decision how likely that decision was, so that what it plays can be learned from.
 """
 
-from agent_gym.agents.neural.agent import NeuralAgent, NeuralAgentConfig
+from agent_gym.agents.neural.agent import NeuralAgent
+from agent_gym.agents.neural.drawing import PolicyAgent, PolicyAgentConfig
 from agent_gym.agents.neural.layout import FeatureLayout, PolicyInputs
 from agent_gym.agents.neural.policy import NeuralConfig, NeuralPolicy
 
 __all__ = [
     "FeatureLayout",
     "NeuralAgent",
-    "NeuralAgentConfig",
     "NeuralConfig",
     "NeuralPolicy",
+    "PolicyAgent",
+    "PolicyAgentConfig",
     "PolicyInputs",
 ]

@@ -151,7 +151,7 @@ class Rule:
         out = np.empty(length, dtype=np.float64)
         addresses = np.array([column.ctypes.data for column in table], dtype=np.int64)
         self._formula.run(state.ctypes.data, 0, length, out.ctypes.data, addresses.ctypes.data)
-        return _as_positions(actions, out)
+        return actions.held(out)
 
     def lanes(self, starts: Sequence[EpisodeStart]) -> Lanes:
         """Return the same rule for many accounts at once, one start each."""
@@ -203,7 +203,7 @@ class Lanes:
         self._formula.run(
             self._states.ctypes.data, stride, length, out.ctypes.data, addresses.ctypes.data
         )
-        return _as_positions(self._actions, out)
+        return self._actions.held(out)
 
 
 def _checked(actions: ActionSpec, name: str) -> ActionSpec:
@@ -234,14 +234,3 @@ def _table(
                 expected=(table[0].size,),
             )
     return table, table[0].size
-
-
-def _as_positions(actions: ActionSpec, targets: FloatArray) -> FloatArray:
-    """Return what the world would hold after ActionSpec.encode: a level, or within bounds."""
-    if actions.levels is None:
-        return np.clip(targets, actions.low, actions.high, out=targets)
-    levels = np.array(actions.levels)
-    asked, place = np.unique(targets, return_inverse=True)
-    nearest = np.array([int(actions.encode(float(target))) for target in asked], dtype=np.int64)
-    held: FloatArray = levels[nearest][place] if asked.size else targets
-    return held

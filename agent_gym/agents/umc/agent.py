@@ -20,7 +20,6 @@ from agent_gym.agents.umc.telling import rationale_of, signals_of
 from agent_gym.core.errors import AgentError
 from agent_gym.core.registry import register
 from agent_gym.core.types import (
-    ActionSpec,
     Decision,
     EpisodeStart,
     FloatArray,
@@ -75,7 +74,8 @@ class UMCAgent:
         """Choose the model again by the span after the one it learned from."""
         if self._past is None:
             raise AgentError("an agent is tuned after fit()", where=NAME)
-        self.mind.choose(self._past, self._columns(columns))
+        batch = self.gate.primary_batch(self._met(columns))
+        self.mind.choose(self._past, {name: batch[name] for name in self.needs})
         self._plan(start)
 
     def reset(self, start: EpisodeStart) -> None:
@@ -127,7 +127,7 @@ class UMCAgent:
         outlook = trace.outlook(self.config.lam.coherence_threshold)
         places, _ = policy.choose(trace, outlook, begin_choice(policy.levels))
         wished = sized(policy.levels[places.astype(np.int64)], 0, self.config.resize_bars)
-        return _held_as(start.actions, wished)
+        return start.actions.held(wished)
 
     def trace(self, columns: Mapping[str, FloatArray]) -> Trace:
         """Return what it would believe at each bar of a series."""
@@ -200,15 +200,6 @@ class UMCAgent:
                 remedy="Let it learn (agent-gym umc backtest, agent-gym evaluate umc), or name the "
                 "folder of one that has: umc:folder=PATH",
             )
-
-
-def _held_as(actions: ActionSpec, wished: FloatArray) -> FloatArray:
-    """Return what the world would hold after ActionSpec.encode: a level, or within bounds."""
-    held: FloatArray = np.clip(wished, actions.low, actions.high)
-    if actions.levels is not None:
-        for target in np.unique(wished):
-            held[wished == target] = actions.levels[int(actions.encode(float(target)))]
-    return held
 
 
 @register("agent", NAME, UMCConfig)

@@ -10,15 +10,14 @@ The model does not ask where a fill comes from; whoever feeds it decides what ma
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field
 from scipy.special import digamma, gammaln, stdtrit
 
+from agent_gym.agents.umc.linear import LinearBelief
 from agent_gym.core.errors import DataError
 from agent_gym.core.registry import Config
 from agent_gym.core.types import FloatArray
@@ -63,62 +62,8 @@ class SlippagePrior(Config):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SlippageBelief:
-    """A normal-inverse-gamma belief, kept as sums, so that one fill at a time is as good as many.
-
-    Attributes:
-        precision: Of the coefficients, in units of the noise.
-        pull: Precision times mean.
-        shape: Half of the fills seen, those of the prior included.
-        squares: Sum of squares, those of the prior included.
-    """
-
-    precision: FloatArray
-    pull: FloatArray
-    shape: float
-    squares: float
-
-    @classmethod
-    def of(
-        cls, mean: FloatArray, precision: FloatArray, shape: float, scale: float
-    ) -> SlippageBelief:
-        """Return the belief with given parameters of the normal-inverse-gamma distribution."""
-        pull = precision @ mean
-        return cls(precision, pull, shape, 2.0 * scale + float(mean @ pull))
-
-    def updated(self, inputs: ArrayLike, slippage_bp: ArrayLike) -> SlippageBelief:
-        """Return the belief after fills: rows of inputs, one slippage each."""
-        rows = np.atleast_2d(np.asarray(inputs, np.float64))
-        paid = np.atleast_1d(np.asarray(slippage_bp, np.float64))
-        if rows.shape != (paid.size, self.pull.size) or paid.ndim != 1:
-            raise DataError(
-                "every fill has one row of inputs and one slippage",
-                where="SlippageBelief.updated",
-                found=f"{rows.shape} and {paid.shape}",
-                expected=f"(fills, {self.pull.size}) and (fills,)",
-            )
-        if not (np.isfinite(rows).all() and np.isfinite(paid).all()):
-            raise DataError("a fill is not a finite number", where="SlippageBelief.updated")
-        return SlippageBelief(
-            self.precision + rows.T @ rows,
-            self.pull + rows.T @ paid,
-            self.shape + 0.5 * paid.size,
-            self.squares + float(paid @ paid),
-        )
-
-    def mean(self) -> FloatArray:
-        """Return the expected coefficients."""
-        mean: FloatArray = np.linalg.solve(self.precision, self.pull).astype(np.float64)
-        return mean
-
-    def noise_variance(self) -> float:
-        """Return the expected variance of one fill's slippage."""
-        return self._scale() / (self.shape - 1.0)
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of the coefficients, over what the noise may be."""
-        inverse: FloatArray = np.linalg.inv(self.precision).astype(np.float64)
-        return self.noise_variance() * inverse
+class SlippageBelief(LinearBelief):
+    """What is believed of slippage, in basis points, after the fills so far."""
 
     def expected_cost_bp(self, inputs: ArrayLike) -> FloatArray:
         """Return the expected slippage of orders."""
@@ -127,14 +72,14 @@ class SlippageBelief:
 
     def predictive_deviation_bp(self, inputs: ArrayLike) -> FloatArray:
         """Return the deviation of one order's slippage: noise, and doubt about coefficients."""
-        deviation: FloatArray = np.sqrt(self.noise_variance() * (1.0 + self._doubt(inputs)))
+        deviation: FloatArray = np.sqrt(self.noise_variance() * (1.0 + self.doubt(inputs)))
         return deviation
 
     def interval_bp(self, inputs: ArrayLike, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the interval that holds one order's slippage with a chance of ``level``."""
         if not 0.0 < level < 1.0:
             raise DataError("the level of an interval lies between 0 and 1", found=level)
-        width = np.sqrt(self._scale() / self.shape * (1.0 + self._doubt(inputs)))
+        width = np.sqrt(self.scale() / self.shape * (1.0 + self.doubt(inputs)))
         reach = width * float(stdtrit(2.0 * self.shape, 0.5 + 0.5 * level))
         middle = self.expected_cost_bp(inputs)
         return middle - reach, middle + reach
@@ -144,7 +89,7 @@ class SlippageBelief:
 
         The doubt about the coefficients is a multiple of the noise, so the noise cancels.
         """
-        gain: FloatArray = 0.5 * np.log1p(self._doubt(inputs))
+        gain: FloatArray = 0.5 * np.log1p(self.doubt(inputs))
         return gain
 
     def noise_information(self) -> float:
@@ -162,51 +107,6 @@ class SlippageBelief:
         # The entropy of the scale-free prediction, less that of the noise if its size were known.
         known = 0.5 * (LN_2PI + 1.0 - np.log(2.0) - digamma(self.shape))
         return float(student - known)
-
-    def weights(self) -> dict[str, NDArray[Any]]:
-        """Return all of the belief as named arrays."""
-        return {
-            "precision": self.precision,
-            "pull": self.pull,
-            "counts": np.array([self.shape, self.squares]),
-        }
-
-    @classmethod
-    def restored(cls, weights: Mapping[str, NDArray[Any]]) -> SlippageBelief:
-        """Return the belief that weights() was taken of."""
-        precision, pull = (np.asarray(weights[name], np.float64) for name in ("precision", "pull"))
-        shape, squares = (float(number) for number in weights["counts"])
-        if pull.ndim != 1 or precision.shape != (pull.size, pull.size):
-            raise DataError(
-                "the saved belief about slippage does not fit together",
-                where="SlippageBelief.restored",
-                found=f"{precision.shape} and {pull.shape}",
-            )
-        belief = cls(precision, pull, shape, squares)
-        if not belief._is_proper():
-            raise DataError(
-                "the saved belief about slippage is no distribution",
-                where="SlippageBelief.restored",
-                expected="a positive definite precision, a shape above 1, a scale above 0",
-            )
-        return belief
-
-    def _is_proper(self) -> bool:
-        numbers = (self.precision, self.pull, np.array([self.shape, self.squares]))
-        if not all(np.isfinite(part).all() for part in numbers) or self.shape <= 1.0:
-            return False
-        definite = float(np.linalg.eigvalsh(self.precision).min()) > 0.0
-        return definite and self._scale() > 0.0
-
-    def _scale(self) -> float:
-        return 0.5 * (self.squares - float(self.pull @ self.mean()))
-
-    def _doubt(self, inputs: ArrayLike) -> FloatArray:
-        """Return x' P^-1 x: the variance of the expected slippage, in units of the noise."""
-        rows = np.asarray(inputs, np.float64)
-        solved = np.linalg.solve(self.precision, rows[..., None])[..., 0]
-        doubt: FloatArray = (rows * solved).sum(-1)
-        return doubt
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from agent_gym.agents.gate import PrimaryBatch
 from agent_gym.agents.umc.choice import Outlook
 from agent_gym.agents.umc.config import UMCConfig
+from agent_gym.agents.umc.keeper import under
 from agent_gym.agents.umc.macro import MacrostateDetector
 from agent_gym.agents.umc.market_gi import (
     MarketGI,
@@ -142,12 +143,3 @@ class Mind:
         names = () if self._config.macro is None else self._config.macro.inputs
         rows = [np.where(columns[f"{name}_known"] > 0.0, columns[name], np.nan) for name in names]
         return np.ascontiguousarray(np.column_stack(rows))
-
-
-def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names begin with a prefix, without it."""
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }

@@ -149,9 +149,9 @@ def check_places(registry: TrialRegistry, outputs: Outputs) -> None:
     """Raise ConfigError unless everything can be written where it is asked for."""
     for path in outputs.report:
         format_of(path)
-    for path in (registry.path, *outputs.report):
-        check_target(path)
+    check_target(registry.path, "--registry")
     for path in outputs.report:
+        check_target(path, "--report")
         if os.path.realpath(path) == os.path.realpath(registry.path):
             raise ConfigError("the report must not be written over the registry", where=str(path))
 

@@ -18,8 +18,8 @@ OF_MODELS = ("episodes", "threshold", "csv")
 """Options that say something only about the episodes of a trained model."""
 
 
-class EvaluateJob(Config):
-    """What is traded, and how it is tested."""
+class MarketJob(Config):
+    """Where the bars come from, and what trading in them costs."""
 
     data: Path | None = Field(default=None, description="CSV, Parquet or Feather file of bars")
     market: str | None = Field(default=None, description="market by name, such as known/m1")
@@ -37,6 +37,10 @@ class EvaluateJob(Config):
         description="one flat cost of a trade in place of fee, spread, slippage and impact; on "
         f"known markets {KNOWN_COST_BP:g} unless other costs are given",
     )
+
+
+class EvaluateJob(MarketJob):
+    """What is traded, and how it is tested."""
 
     protocol: Literal["walk-forward", "combinatorial", "seeds"] | None = Field(
         default=None,

@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import Field
+from rich import box
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.evaluate import progress
@@ -14,10 +17,19 @@ from agent_gym.apps.cli.umc_gates import StudyOutputs, check_study, setting_of
 from agent_gym.core.registry import Config, configure
 from agent_gym.evaluation.umc import AblationPlan, run_ablation
 from agent_gym.evaluation.umc.ablation import ALL
-from agent_gym.reporting.umc_gates import ABLATION, write_ablation
+from agent_gym.reporting.umc_gates import ABLATION, LATER, optional_words, write_ablation
 
-HEADS = ("market", "arm", "figure", "difference", "95 % interval", "p (Holm)", "verdict")
+HEADS = ("market", "arm", "figure", "gap", "95 % interval", "p (Holm)", "verdict")
+BREAKS = {"95 % interval": 8, "p (Holm)": 7, "verdict": 13}
+"""Columns with several words, and the room that the longest of them takes."""
 NET = "net_bp"
+SHORT = {
+    NET: "net",
+    "growth_bp": "growth",
+    "max_drawdown": "drawdown",
+    "log_score": "score",
+    "changed_share": "changed",
+}
 
 
 class AblationJob(Config):
@@ -51,7 +63,8 @@ def ablation(
 ) -> None:
     """Take parts out or put them in, on the same paths, and say what that changes.
 
-    What was expected is written down in the code; parts that change nothing are called optional.
+    What was expected is written down in the code; what was added after the first run is marked.
+    With 10 seeds or more, parts that change nothing are called optional.
     """
     plan = job.plan()
     check_study(outputs, ABLATION)
@@ -61,11 +74,17 @@ def ablation(
     document = report.as_dict()
     if outputs.out is not None:
         write_ablation(outputs.out, document)
-    emit(document, as_json=as_json, view=table(_title(document), HEADS, _rows(document)))
+    emit(document, as_json=as_json, view=_view(document))
 
 
-def _title(document: dict[str, Any]) -> str:
-    return f"Ablation; optional: {', '.join(document['optional']) or 'nothing'}"
+def _view(document: dict[str, Any]) -> RenderableType:
+    """Return a table that fits 80 columns without breaking a name."""
+    made = table("Ablation: each arm less the one it is compared with", HEADS, _rows(document))
+    made.box, made.show_edge, made.padding = box.SIMPLE_HEAD, False, (0, 0)
+    for column in made.columns:
+        column.min_width = BREAKS.get(str(column.header))
+        column.no_wrap = column.min_width is None
+    return Group(made, Text(f"* {LATER}"), Text(optional_words(document)))
 
 
 def _rows(document: dict[str, Any]) -> list[tuple[object, ...]]:
@@ -73,12 +92,20 @@ def _rows(document: dict[str, Any]) -> list[tuple[object, ...]]:
         (
             one["market"],
             one["arm"],
-            one["metric"],
+            SHORT[one["metric"]],
             f"{one['estimate']:.3g}",
             f"{one['low']:.3g} to {one['high']:.3g}",
             f"{one['p_holm']:.2g}",
-            "" if one["expected"] is None else f"{one['verdict']} ({one['expected']})",
+            _verdict(one),
         )
         for one in document["comparisons"]
         if one["metric"] == NET or one["expected"] is not None
     ]
+
+
+def _verdict(one: dict[str, Any]) -> str:
+    wished = one["expected"]
+    if wished is None:
+        return ""
+    later = "*" if wished["added_after_the_first_run"] else ""
+    return f"{one['verdict']} ({wished['sign']}){later}"

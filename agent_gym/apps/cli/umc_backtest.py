@@ -24,7 +24,12 @@ from agent_gym.apps.cli.evaluate_view import evaluation_view
 from agent_gym.apps.cli.output import emit, notes
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.umc_options import MindOptions, Outputs, SourceJob, WalkJob, check_inputs
-from agent_gym.apps.cli.workspace import check_target, check_writable, source_commit
+from agent_gym.apps.cli.workspace import (
+    check_own_folder,
+    check_target,
+    check_writable,
+    source_commit,
+)
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import home, write_text
 from agent_gym.evaluation.backtest import BacktestConfig
@@ -34,8 +39,10 @@ from agent_gym.evaluation.protocol.splits import WalkForward
 from agent_gym.evaluation.protocol.trials import TrialRegistry
 from agent_gym.evaluation.results import staged
 from agent_gym.evaluation.umc_walk import UmcPlan, UmcRun, walk_umc, write_run
+from agent_gym.evaluation.umc_walk.store import TRACE
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.readers import ReadRequest
+from agent_gym.reporting.text import many
 from agent_gym.reporting.umc import html_page
 
 REPORT = "report.html"
@@ -129,9 +136,10 @@ def _name(job: WalkJob) -> str:
 def _check_places(registry: TrialRegistry, outputs: Outputs, out: Path) -> None:
     """Raise ConfigError unless everything can be written where it is asked for."""
     check_writable(out)
-    check_target(registry.path)
+    check_own_folder(out, TRACE)
+    check_target(registry.path, "--registry")
     for path in outputs.report:
-        check_target(path)
+        check_target(path, "--report")
         if path.suffix.lower() not in (".html", ".htm"):
             raise ConfigError(
                 "the report is an HTML page",
@@ -161,7 +169,8 @@ def _view(run: UmcRun, registry: Path, out: Path, reports: list[str]) -> Rendera
         held = "held" if run.leakage.passed else "NOT held"
         lines.append(
             f"{run.echoes.size} echoes lived beside it on {run.echoes.bars:,} bars; "
-            f"the gate between a crowd and the model, measured on known/m1: {held}"
+            f"the gate between a crowd and the model, measured on known/m1 with the exact tier "
+            f"alone: {held}"
         )
     lines.append(f"Written to {out}; ask why with: agent-gym umc explain --run {out} --at TIME")
     found = evaluation_view(run.evaluation, registry, [Path(each) for each in reports])
@@ -183,4 +192,6 @@ def tier_words(run: UmcRun) -> str:
     """Say which models were followed."""
     chosen = [row["tier"] for row in run.tiers()]
     counted = {name: chosen.count(name) for name in dict.fromkeys(chosen)}
-    return "Followed " + ", ".join(f"{name} in {n} folds" for name, n in counted.items())
+    return "Followed " + ", ".join(
+        f"{name} in {many(count, 'fold')}" for name, count in counted.items()
+    )

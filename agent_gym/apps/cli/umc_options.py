@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import Field
 
 from agent_gym.agents.echo import EchoConfig
-from agent_gym.agents.umc import LambdaConfig
+from agent_gym.agents.umc.lam import LambdaConfig
 from agent_gym.apps.cli.config_options import parse_pairs
-from agent_gym.apps.cli.evaluate_options import KNOWN_COST_BP, TRIALS
+from agent_gym.apps.cli.evaluate_options import TRIALS, MarketJob
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, configure, entry, names, unknown
 from agent_gym.markets.bars import Bars
@@ -27,29 +27,13 @@ OF_OPTIONS = {
     "macro": "--macro",
     "actor": "--actor",
     "cost_bp": "the costs of the account",
-    "folder": "no option: every fold learns anew",
+    "folder": "no option: every fold learns from its own past",
 }
 
 
-class SourceJob(Config):
-    """Where the bars come from, and what trading in them costs."""
+class SourceJob(MarketJob):
+    """Where the bars come from, and the seed of all that is drawn."""
 
-    data: Path | None = Field(default=None, description="CSV, Parquet or Feather file of bars")
-    market: str | None = Field(default=None, description="market by name, such as known/m1")
-    market_param: tuple[str, ...] = Field(
-        default=(), description="parameter of the market, repeatable"
-    )
-    bars: int | None = Field(default=None, ge=2, description="bars that the market generates")
-    funding: Path | None = Field(
-        default=None, description="file of a perpetual's funding rates to lay beside the bars"
-    )
-    cost_bp: float | None = Field(
-        default=None,
-        ge=0.0,
-        lt=1_000.0,
-        description="one flat cost of a trade in place of fee, spread, slippage and impact; on "
-        f"known markets {KNOWN_COST_BP:g} unless other costs are given",
-    )
     seed: int = Field(default=0, ge=0, description="seed of the market, the model and the crowd")
 
 

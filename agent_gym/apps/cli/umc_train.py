@@ -16,7 +16,12 @@ from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.umc_backtest import account_of, forward_plan, read_bars
 from agent_gym.apps.cli.umc_options import MindOptions, SourceJob, WalkJob, check_inputs
 from agent_gym.apps.cli.umc_train_view import shown_training, trained_view
-from agent_gym.apps.cli.workspace import check_target, check_writable, source_commit
+from agent_gym.apps.cli.workspace import (
+    check_own_folder,
+    check_target,
+    check_writable,
+    source_commit,
+)
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import home
 from agent_gym.core.registry import Config
@@ -27,8 +32,10 @@ from agent_gym.evaluation.results import staged
 from agent_gym.evaluation.umc_walk import UmcRun, write_run
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.readers import ReadRequest
+from agent_gym.training.rl.folder_lock import LOCK
 from agent_gym.training.umc import UMCTrainConfig, UMCTrained, UMCTrainer, judge_walk
 from agent_gym.training.umc.checkpoints import EVERY_STEPS
+from agent_gym.training.umc.run_file import RUN
 
 WALK = "walk"
 OF_WALK = ("train", "validation", "test", "purge", "embargo", "lockbox", "draws")
@@ -108,8 +115,9 @@ def train(
     registry = TrialRegistry(outputs.registry or home() / TRIALS)
     out = outputs.out or home() / "umc_train" / _name(job)
     check_writable(out)
+    check_own_folder(out, RUN, LOCK)
     if job.walk:
-        check_target(registry.path)
+        check_target(registry.path, "--registry")
     bars = read_bars(job, request)
     check_inputs(tuple(params.get("inputs", ())), bars)
     bars, asked = _cut(job, bars, account, params)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from agent_gym.core.types import FloatArray, Inspectable, Learner
 from agent_gym.evaluation.audit.changed_bars import lesson
 from agent_gym.evaluation.audit.finding import Finding, fine, note, unchecked, warning
 from agent_gym.evaluation.audit.stream import Stream, are_targets, record, targets_of
-from agent_gym.evaluation.audit.subject import Subject, weights_of
+from agent_gym.evaluation.audit.subject import Resting, Subject, weights_of
 
 LESSON_BARS = 240
 
@@ -25,6 +25,9 @@ class ClampsConfig(Config):
     share: float = Field(default=0.2, gt=0, lt=1, description="of the time at one extreme value")
     least_values: int = Field(
         default=8, ge=2, description="distinct values from which a number counts as continuous"
+    )
+    rest: float = Field(
+        default=0.95, gt=0, lt=1, description="of the later half at one extreme: it has settled"
     )
 
 
@@ -40,11 +43,11 @@ class Clamps:
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Look at an episode of the market, and at the weights after a lesson."""
-        yield from self._signals(subject.stream)
+        yield from self._signals(subject.stream, _reasons(subject))
         yield from self._weights(subject)
         yield from _actions(subject.stream)
 
-    def _signals(self, stream: Stream) -> Iterator[Finding]:
+    def _signals(self, stream: Stream, reasons: Mapping[str, str]) -> Iterator[Finding]:
         signals = _signals_of(stream)
         if not signals:
             yield unchecked("It gives no signals with its decisions.")
@@ -54,6 +57,9 @@ class Clamps:
             wrong = self._stuck(name, values)
             if wrong is None:
                 sound.append(name)
+            elif name in reasons:
+                by_design = f"{wrong.what} It is so by design: {reasons[name]}"
+                yield note(by_design, **wrong.evidence)
             else:
                 yield wrong
         if sound:
@@ -69,16 +75,33 @@ class Clamps:
                 value=float(values[0]),
                 moments=len(values),
             )
-        ends = {bound: float((values == bound).mean()) for bound in distinct[[0, -1]].tolist()}
-        bound = max(ends, key=lambda end: ends[end])
-        if distinct.size < self._config.least_values or ends[bound] < self._config.share:
+        later = values[len(values) // 2 :]
+        ends = {
+            bound: (float((later == bound).mean()), float((values == bound).mean()))
+            for bound in distinct[[0, -1]].tolist()
+        }
+        bound = max(ends, key=lambda end: max(ends[end]))
+        of_later, of_all = ends[bound]
+        figures = {"share_at_bound": of_all, "share_of_later_half": of_later, "bound": bound}
+        told = (
+            f"The signal {name} sits at {bound:g}, its extreme, {of_all:.0%} of the time and "
+            f"{of_later:.0%} of the later half."
+        )
+        if distinct.size < self._config.least_values:
+            if of_later < self._config.rest:
+                return None
+            return note(
+                f"{told} It has only {distinct.size} values, so that may be a state that lasts or "
+                "a bound that holds it: how it moves is not confirmed.",
+                **figures,
+                moments=len(values),
+            )
+        if max(of_all, of_later) < self._config.share:
             return None
         return warning(
-            f"The signal {name} sits at {bound:g}, its extreme, {ends[bound]:.0%} of the time. "
-            "That it stays within its bounds is the clamp's doing and confirms nothing.",
+            f"{told} That it stays within its bounds is the clamp's doing and confirms nothing.",
             "Widen the bound, or see why it is driven there; do not report it as confirmed",
-            share_at_bound=ends[bound],
-            bound=bound,
+            **figures,
             moments=len(values),
         )
 
@@ -112,6 +135,12 @@ class Clamps:
             return None
         share = float((sizes == sizes.max()).mean())
         return share if share >= self._config.share else None
+
+
+def _reasons(subject: Subject) -> Mapping[str, str]:
+    """Return why some signals may rest at a bound, as the agent's config says."""
+    config = subject.config
+    return config.signals_at_rest if isinstance(config, Resting) else {}
 
 
 def _signals_of(stream: Stream) -> dict[str, FloatArray]:

@@ -58,7 +58,11 @@ def non_interference(train: Callable[[bool], Weights]) -> NonInterference:
     Args:
         train: Trains once; told whether the others are there. Returns the parameters by name.
     """
-    beside, alone = train(True), train(False)
+    return compare_weights(train(True), train(False))
+
+
+def compare_weights(beside: Weights, alone: Weights) -> NonInterference:
+    """G2 of two trainings that have been done."""
     return NonInterference(
         weights_digest(beside), weights_digest(alone), _largest_change(beside, alone)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from agent_gym.evaluation.leakage.checks import (
     NonInterference,
     PredictiveLeakage,
     Weights,
-    non_interference,
+    compare_weights,
     policy_influence,
     predictive_leakage,
     purity,
@@ -23,18 +23,38 @@ from agent_gym.evaluation.leakage.predictive import Predictive
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One thing that was learned: all its parameters by name, and the tags of its rows."""
+
+    weights: Weights
+    rows: Tags
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Trained:
     """What a training left behind.
 
     Attributes:
-        weights: All parameters, by name.
-        rows: The tags of every row that was learned from.
+        parts: Everything that was learned, by name.
         forecasts: What the model says on held-out primary states.
     """
 
-    weights: Weights
-    rows: Tags
+    parts: Mapping[str, Part]
     forecasts: Predictive
+
+    @property
+    def weights(self) -> Weights:
+        """Return the parameters of all parts."""
+        return {
+            f"{name}/{key}": array
+            for name, part in self.parts.items()
+            for key, array in part.weights.items()
+        }
+
+    @property
+    def rows(self) -> Tags:
+        """Return the tags of all training sets."""
+        return Tags.concat([part.rows for part in self.parts.values()])
 
 
 class Train(Protocol):
@@ -57,7 +77,10 @@ class Live(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The first three numbers with the gate held open to a planted pattern; all must be broken."""
+    """The first three numbers with the gate held open to a planted pattern; all must be broken.
+
+    G1 and G2 are those of the part that others reached least: they must have reached every one.
+    """
 
     purity: Figure
     non_interference: Figure
@@ -80,7 +103,8 @@ class LeakageReport:
     """The four numbers of one learner.
 
     Attributes:
-        purity: G1.
+        purity: G1, all training sets together.
+        by_part: Rows of each part's training set that are not primary.
         non_interference: G2, with the digests of both trainings.
         predictive: G3 where prices are given.
         predictive_live: G3 where orders move prices; None if it was not asked for.
@@ -91,6 +115,7 @@ class LeakageReport:
     """
 
     purity: Figure
+    by_part: Mapping[str, int]
     non_interference: NonInterference
     predictive: PredictiveLeakage
     predictive_live: PredictiveLeakage | None
@@ -121,6 +146,7 @@ class LeakageReport:
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON."""
         figures: dict[str, Any] = {name: f.as_dict() for name, f in self.figures.items()}
+        figures["g1_purity"]["by_part"] = dict(self.by_part)
         figures["g2_non_interference"] |= {
             "sha256_with": self.non_interference.digest_with,
             "sha256_without": self.non_interference.digest_without,
@@ -163,26 +189,36 @@ def check_leakage(
     beside = train(echoes=True, gated=True)
     leaky = train(echoes=True, gated=False)
 
-    def leakage(other: Trained) -> tuple[NonInterference, PredictiveLeakage]:
+    def leakage(other: Trained) -> PredictiveLeakage:
         arms = {True: other, False: alone}
-        return (
-            non_interference(lambda echoes: arms[echoes].weights),
-            predictive_leakage(lambda echoes: arms[echoes].forecasts, gate),
-        )
+        return predictive_leakage(lambda echoes: arms[echoes].forecasts, gate)
 
-    interference, predictive = leakage(beside)
-    open_interference, open_predictive = leakage(leaky)
     influence, projection = policy_influence(logits, gate)
     return LeakageReport(
         purity=purity(beside.rows),
-        non_interference=interference,
-        predictive=predictive,
+        by_part={name: int(purity(part.rows).value) for name, part in beside.parts.items()},
+        non_interference=compare_weights(beside.weights, alone.weights),
+        predictive=leakage(beside),
         predictive_live=_live_leakage(live, gate) if live else None,
         influence=influence,
         projection=projection,
         counts=gate.counts,
-        control=Control(purity(leaky.rows), open_interference.figure, open_predictive.figure),
+        control=_control(leaky, alone, leakage(leaky)),
     )
+
+
+def _control(leaky: Trained, alone: Trained, predictive: PredictiveLeakage) -> Control:
+    """Return the numbers of the part that others reached least."""
+    rows = [purity(part.rows) for part in leaky.parts.values()]
+    changes = [
+        compare_weights(part.weights, alone.parts[name].weights).figure
+        for name, part in leaky.parts.items()
+    ]
+    return Control(min(rows, key=_value), min(changes, key=_value), predictive.figure)
+
+
+def _value(figure: Figure) -> float:
+    return figure.value
 
 
 def require_caught(report: LeakageReport) -> None:

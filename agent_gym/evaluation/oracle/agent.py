@@ -94,7 +94,7 @@ class OracleFilter:
         column = np.array(columns[self.needs[0]], dtype=np.float64)
         xs, ys = self._filter.states(column, self._filter.begin())
         wished = self._policy(start.actions).targets(xs, ys, np.zeros(1))
-        return _held_as(start.actions, resized(wished))
+        return start.actions.held(resized(wished))
 
     def _policy(self, actions: ActionSpec) -> Solution:
         if actions.n is not None and actions.levels is None:
@@ -107,15 +107,6 @@ class OracleFilter:
         lowest = actions.low if actions.levels is None else min(actions.levels)
         config = self._config
         return solved(config.market, config.cost_bp, allow_short=lowest < 0.0).best
-
-
-def _held_as(actions: ActionSpec, wished: FloatArray) -> FloatArray:
-    """Return what the world would hold after ActionSpec.encode: a level, or within bounds."""
-    held: FloatArray = np.clip(wished, actions.low, actions.high)
-    if actions.levels is not None:
-        for target in np.unique(wished):
-            held[wished == target] = actions.levels[int(actions.encode(float(target)))]
-    return held
 
 
 @register("agent", NAME, OracleFilterConfig)

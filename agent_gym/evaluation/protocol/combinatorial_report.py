@@ -58,12 +58,12 @@ def report_on(
     seeds = Seeds(pieces.seed).child("evaluate", each.arm.label)
     net = mean_interval(each.net_days, seeds.child("net"))
     versus = against(each, judged, seeds)
-    verdict, p_random, unknown = None, None, None
+    verdict, p_random, unknown, draws_made = None, None, None, None
     if not each.arm.baseline:
         # Turned over the whole series in one account: a stretch is too short for turns of its own.
         tape = Tape.of(pieces.bars, pieces.config.costs())
         drawn = random_timing(tape, each.path.targets, pieces.config, seeds, draws)
-        p_random, unknown = drawn.p_value, drawn.unknown
+        p_random, unknown, draws_made = drawn.p_value, drawn.unknown, drawn.draws
         evidence = Evidence(
             net=net,
             versus=versus,
@@ -82,6 +82,7 @@ def report_on(
         verdict=verdict,
         p_random=p_random,
         p_unknown=unknown,
+        random=draws_made,
         versus=versus,
         folds=_choices(each, pieces),
         lockbox_growth=standings.lockbox_growth(trial.id),

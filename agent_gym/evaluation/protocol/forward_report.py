@@ -63,10 +63,10 @@ def report_on(
     seeds = Seeds(ledger.seed).child("evaluate", each.arm.label)
     net = mean_interval(each.net_days, seeds.child("net"))
     versus = against(each, traded, seeds)
-    verdict, p_random, unknown = None, None, None
+    verdict, p_random, unknown, draws_made = None, None, None, None
     if not each.arm.baseline:
         drawn = random_timing(ledger.tape, each.decided.targets, ledger.config, seeds, draws)
-        p_random, unknown = drawn.p_value, drawn.unknown
+        p_random, unknown, draws_made = drawn.p_value, drawn.unknown, drawn.draws
         unseen = standings.unseen_growth(trial.id)
         evidence = Evidence(
             net=net, versus=versus, p_random=p_random, p_unknown=unknown, unseen=unseen
@@ -82,6 +82,7 @@ def report_on(
         verdict=verdict,
         p_random=p_random,
         p_unknown=unknown,
+        random=draws_made,
         versus=versus,
         folds=tuple(_folds(each, ledger))
         if len(each.arm.refs) > 1 or not each.arm.baseline

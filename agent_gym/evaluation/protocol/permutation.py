@@ -39,6 +39,26 @@ APART = 168  # bars that a position may look back on: a week of hours
 LEAST_BARS = 4 * APART  # half of all turns can be drawn, all of them a week apart
 
 
+RANGE = (0.05, 0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomDraws:
+    """What random positions with the same turnover came to, as log growth.
+
+    Attributes:
+        draws: How many.
+        mean: Of all draws.
+        low: A twentieth of the draws grew less.
+        high: A twentieth grew more.
+    """
+
+    draws: int
+    mean: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomTiming:
     """Log growth of the agent's positions and of the draws, on one tape under one set of costs.
@@ -74,6 +94,12 @@ class RandomTiming:
             return share
         score = (self.own - float(self.drawn.mean())) / np.sqrt(self.variance)
         return max(share, float(t.sf(score, self.freedom)))
+
+    @property
+    def draws(self) -> RandomDraws:
+        """Return what the draws came to."""
+        low, high = np.quantile(self.drawn, RANGE)
+        return RandomDraws(self.drawn.size, float(self.drawn.mean()), float(low), float(high))
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> RandomTiming:

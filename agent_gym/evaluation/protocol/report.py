@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agent_gym.core.manifest import Manifest
@@ -11,6 +11,7 @@ from agent_gym.evaluation.protocol.failures import FailedArm
 from agent_gym.evaluation.protocol.lockbox import Opening
 from agent_gym.evaluation.protocol.nulls import Gate
 from agent_gym.evaluation.protocol.paths import Paths
+from agent_gym.evaluation.protocol.permutation import RandomDraws
 from agent_gym.evaluation.protocol.standing import Standing
 from agent_gym.evaluation.protocol.verdict import Verdict
 from agent_gym.evaluation.results import BacktestResults
@@ -33,6 +34,7 @@ class ArmReport:
         verdict: The word and why; for the agents that were asked about.
         p_random: How rare such a growth is among random positions with the same turnover.
         p_unknown: Why that cannot be said of an agent, where it cannot.
+        random: What these random positions came to; over several seeds, summed up.
         versus: Difference of the nets to each baseline.
         share: Share of the attainable, where that is known.
         lucky: Seeds with PSR above .95, where seeds were drawn.
@@ -52,6 +54,7 @@ class ArmReport:
     verdict: Verdict | None = None
     p_random: float | None = None
     p_unknown: str | None = None
+    random: RandomDraws | None = None
     versus: Mapping[str, Interval] = field(default_factory=dict)
     share: Interval | None = None
     lucky: int | None = None
@@ -73,6 +76,7 @@ class ArmReport:
             "verdict": None if self.verdict is None else self.verdict.as_dict(),
             "p_random": self.p_random,
             "p_unknown": self.p_unknown,
+            "random_growth": None if self.random is None else asdict(self.random),
             "versus": {label: gap.as_dict() for label, gap in self.versus.items()},
             "share_of_attainable": None if self.share is None else self.share.as_dict(),
             "seeds_with_psr_above_95": self.lucky,

@@ -181,10 +181,10 @@ def _report(
         )
         for label in beside
     }
-    verdict, p_random, unknown = None, None, None
+    verdict, p_random, unknown, draws_made = None, None, None, None
     if not arm.baseline:
         timing = _random_timing(own)
-        p_random, unknown = timing.p_value, timing.unknown
+        p_random, unknown, draws_made = timing.p_value, timing.unknown, timing.draws
         evidence = Evidence(
             net=interval,
             versus=versus,
@@ -210,6 +210,7 @@ def _report(
         verdict=verdict,
         p_random=p_random,
         p_unknown=unknown,
+        random=draws_made,
         versus=versus,
         share=_share(net, rows, seeds),
         lucky=lucky_seeds(runs.psr),

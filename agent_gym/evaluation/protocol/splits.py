@@ -106,9 +106,9 @@ class WalkForward(Config):
             raise ConfigError(
                 "too few rows for a walk forward",
                 found=f"{n:,} rows",
-                expected=f"more than {first:,}: train {self.train:,}, validate {looked_at:,}, "
+                expected=f"more than {first:,}: train {self.train:,}, validation {looked_at:,}, "
                 f"gaps of {gap:,}",
-                remedy="Take a longer series, or shorten --train, --validate or --embargo",
+                remedy="Take a longer series, or shorten --train, --validation or --embargo",
             )
         folds = []
         for start in range(first, n, self.roll or self.test):

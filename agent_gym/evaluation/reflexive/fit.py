@@ -31,8 +31,12 @@ NEWS_SHARES = (0.2, 1.2)  # of the deviation of the given returns
 SPREADS = (0.05, 1.0)  # of the news' log deviation
 FORGETTING = (0.2, 0.002)  # one less the memory of the news' deviation
 FAMILIES = len(ORDER)
-LAWS = 6
+FIRST_LAWS = np.array([0.25, 0.25, 0.5, 0.9, 0.5, 0.5])
+"""Where the search begins: news about as large as the returns, and a crowd that hardly moves them;
+echoes have to earn their influence."""
+LAWS = len(FIRST_LAWS)
 DIMENSIONS = FAMILIES + LAWS
+FINALISTS, FINAL_PATHS = 3, 3
 Progress = Callable[[int, float], None]
 
 
@@ -52,10 +56,12 @@ class FitConfig(Config):
 class FitResult:
     """The best market that was found.
 
-    ``distance`` was minimised; ``fresh_distance`` is that of courses which the search never saw,
-    and the one to quote. ``start_distance`` is that of the config's own market on the same courses,
-    and ``crowdless_distance`` that of the fitted one without its crowd: if it is no larger, the
-    news make the likeness and not the echoes.
+    The search is by a few courses, and what is best by them was lucky with them: so the best ones
+    go through other courses, which decide. ``distance`` is that of the search; ``fresh_distance``
+    that of fresh courses, and the one to quote. ``start_distance`` is that of the config's own
+    market on these, and what they show to be less real than the start is not returned: the start
+    is, and ``moved`` is false. ``crowdless_distance`` is that of the fitted market without its
+    crowd: if it is no larger, the news make the likeness and not the echoes.
     """
 
     market: ReflexiveConfig
@@ -68,6 +74,11 @@ class FitResult:
     config: FitConfig
     history: list[float] = field(default_factory=list)
 
+    @property
+    def moved(self) -> bool:
+        """Say whether anything was found that looks more real than the start."""
+        return self.market != self.config.market
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for manifests and reports."""
         return {
@@ -76,6 +87,7 @@ class FitResult:
             "fresh_distance": self.fresh_distance,
             "start_distance": self.start_distance,
             "crowdless_distance": self.crowdless_distance,
+            "moved": self.moved,
             "misses": self.misses,
             "target": self.target.as_dict(),
             "config": self.config.model_dump(mode="json"),
@@ -103,9 +115,16 @@ def market_at(base: ReflexiveConfig, point: FloatArray, deviation: float) -> Ref
 def mean_distance(
     market: ReflexiveConfig, target: RealismTarget, seeds: Seeds, paths: int
 ) -> float:
-    """Return the mean distance of some courses of a market."""
-    courses = (simulate(market, seeds.child(path)).settled for path in range(paths))
+    """Return the mean distance of some courses of a market, each as long as a real stretch."""
+    long = market.model_copy(update={"bars": target.stretch_bars})
+    courses = (simulate(long, seeds.child(path)).settled for path in range(paths))
     return float(np.mean([target.distance(bars) for bars in courses]))
+
+
+def _quiet(market: ReflexiveConfig) -> ReflexiveConfig:
+    """Return a market whose crowd is as small and moves it as little as a fit allows."""
+    least = LinearImpact(strength=STRENGTHS[0])
+    return with_echoes(market, capital_adv=CAPITALS[0]).model_copy(update={"impact": least})
 
 
 def fit_crowd(bars: Bars, config: FitConfig, progress: Progress | None = None) -> FitResult:
@@ -113,34 +132,46 @@ def fit_crowd(bars: Bars, config: FitConfig, progress: Progress | None = None) -
 
     Fitted are the weights of the families, the crowd's capital, a linear impact, the pull, and how
     large the news are and how they cluster. All candidates meet the same draws, so that they differ
-    by what they are and not by luck.
+    by what they are and not by luck. Beside the best of them, other courses judge the config's own
+    market and the best one with a crowd that hardly moves it.
     """
-    target = RealismTarget.of(bars)
+    target = RealismTarget.of(bars, config.market.bars)
     deviation = target.values["deviation_bp"] * 1e-4
     seeds = Seeds(config.seed).child("fit")
     base = point_of(echo_config(config.market).mixture)
-    search = Search(DIMENSIONS, config.candidates, np.concatenate([base, np.full(LAWS, 0.5)]))
-    best, best_distance, history = config.market, np.inf, []
+    centre = np.concatenate([base, FIRST_LAWS])
+    search = Search(DIMENSIONS, config.candidates, centre)
+
+    def judged(market: ReflexiveConfig) -> tuple[float, ReflexiveConfig]:
+        return mean_distance(market, target, seeds.child("course"), config.paths), market
+
+    tried = [judged(market_at(config.market, centre, deviation))]
+    history: list[float] = []
     for generation in range(config.generations):
         points = search.ask(seeds.child("ask", generation))
         markets = [market_at(config.market, point, deviation) for point in points]
-        losses = np.array(
-            [mean_distance(m, target, seeds.child("course"), config.paths) for m in markets]
-        )
-        search.tell(points, losses)
-        place = int(losses.argmin())
-        if losses[place] < best_distance:
-            best, best_distance = markets[place], float(losses[place])
-        history.append(best_distance)
+        found = [judged(market) for market in markets]
+        search.tell(points, np.array([loss for loss, _ in found]))
+        tried += found
+        history.append(min(loss for loss, _ in tried))
         if progress is not None:
-            progress(generation + 1, best_distance)
+            progress(generation + 1, history[-1])
+    tried.sort(key=lambda pair: pair[0])
+    last = [judged(config.market), judged(_quiet(tried[0][1])), *tried[:FINALISTS]]
+    again = [mean_distance(m, target, seeds.child("final"), FINAL_PATHS) for _, m in last]
+    best_distance, best = last[int(np.argmin(again))]
+    fresh, paths = seeds.child("fresh"), max(FINAL_PATHS, config.paths)
+    start = mean_distance(config.market, target, fresh, paths)
+    fresh_distance = mean_distance(best, target, fresh, paths)
+    if fresh_distance > start:
+        best_distance, best = judged(config.market)
+        fresh_distance = start
     crowdless = best.model_copy(update={"crowd": None})
-    fresh, paths = seeds.child("fresh"), max(2, config.paths)
     return FitResult(
         market=best,
         distance=best_distance,
-        fresh_distance=mean_distance(best, target, fresh, paths),
-        start_distance=mean_distance(config.market, target, fresh, paths),
+        fresh_distance=fresh_distance,
+        start_distance=start,
         crowdless_distance=mean_distance(crowdless, target, fresh, paths),
         misses=target.misses(simulate(best, fresh.child(0)).settled),
         target=target,

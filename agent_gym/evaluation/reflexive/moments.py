@@ -1,15 +1,18 @@
-"""What a simulated market is compared by: moments of returns, and how surely each is known."""
+"""What a simulated market is compared by: moments of returns, and how they vary among real ones.
+
+A market is not one set of moments: a stretch of it has another volatility and other tails than the
+next. So a simulated stretch is held against real stretches of the same length, and its distance is
+counted in that of another real stretch.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from agent_gym.core.errors import DataError
-from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
 from agent_gym.markets.bars import Bars
 
@@ -18,8 +21,9 @@ SIZE_LAGS = ((1, 1), (2, 5), (6, 20), (21, 50))  # of absolute returns, averaged
 VOLATILITY_BARS = 24
 TAIL_SHARE = 0.05
 FEWEST_BARS = 200
-RESAMPLES = 60
-BLOCKS = 12  # pieces that a resampled series is put together from; long, to keep their memory
+FEWEST_STRETCHES = 4
+STRETCH_BARS = 2_000
+MIDDLE = (16.0, 50.0, 84.0)  # percentiles: one deviation about the middle, were they normal
 LEAST_SCALE = {"kurtosis": 0.2, "hill": 0.2, "skew": 0.05, "deviation_bp": 0.2}
 USUAL_LEAST_SCALE = 0.01  # of correlations and of the volatility's own spread
 
@@ -68,33 +72,60 @@ def moments_of(returns: FloatArray) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RealismTarget:
-    """The moments that a market should have, and how far off each may well be by chance.
+    """The moments that a stretch of a market should have, and how far off each usually is.
 
-    A scale is the deviation of a moment over series put together from random blocks of the given
-    one, times the root of two because the series compared has an error of its own, about as large
-    if it is about as long.
+    Attributes:
+        values: The middle one of each moment over all stretches of the given bars.
+        scales: How far two thirds of the stretches lie from it.
+        usual: Root mean squared miss of a real stretch, by those that share no bar with it: the
+            middle one of all; what ``distance`` counts in.
+        stretches: Distance of every real stretch, by those that share no bar with it.
+        stretch_bars: Length of a stretch, and of what is compared.
+        fingerprint: Of the given bars.
     """
 
     values: dict[str, float]
     scales: dict[str, float]
+    usual: float
+    stretches: tuple[float, ...]
+    stretch_bars: int
     fingerprint: str
 
     @classmethod
-    def of(cls, bars: Bars) -> RealismTarget:
-        """Return the moments of a series; its own seeds draw the blocks, always the same ones."""
+    def of(cls, bars: Bars, stretch_bars: int = STRETCH_BARS) -> RealismTarget:
+        """Return what stretches of a series look like; they overlap by half.
+
+        Args:
+            bars: The real ones.
+            stretch_bars: Length of a stretch; a fourth of the bars at most.
+        """
         returns = _returns(bars)
-        values = moments_of(returns)
-        dice = Seeds(0).child("realism", "blocks").rng()
-        length = -(-returns.size // BLOCKS)
-        starts = dice.integers(returns.size, size=(RESAMPLES, BLOCKS, 1))
-        rows = ((starts + np.arange(length)) % returns.size).reshape(RESAMPLES, -1)
-        drawn = [moments_of(returns[row[: returns.size]]) for row in rows]
-        scales = {}
-        for name in values:
-            error = float(np.std([one[name] for one in drawn], ddof=1))
-            least = LEAST_SCALE.get(name, USUAL_LEAST_SCALE)
-            scales[name] = math.sqrt(2.0) * max(error, least)
-        return cls(values, scales, bars.fingerprint)
+        length = min(stretch_bars, returns.size // FEWEST_STRETCHES)
+        if length < FEWEST_BARS:
+            raise DataError(
+                "too few bars to tell how their stretches differ",
+                found=f"{len(bars)} bars",
+                expected=f"at least {FEWEST_STRETCHES * FEWEST_BARS + 1}",
+                remedy="Give more bars, or shorter ones",
+            )
+        starts = np.arange(0, returns.size - length + 1, length // 2)
+        found = [moments_of(returns[start : start + length]) for start in starts]
+        names = tuple(found[0])
+        table = np.array([[each[name] for name in names] for each in found])
+        apart = np.abs(starts[:, None] - starts) >= length
+        off = np.array(
+            [_off(row, *_middle(table[own], names)) for row, own in zip(table, apart, strict=True)]
+        )
+        usual = float(np.median(off))
+        values, scales = _middle(table, names)
+        return cls(
+            dict(zip(names, values.tolist(), strict=True)),
+            dict(zip(names, scales.tolist(), strict=True)),
+            usual,
+            tuple((off / usual).tolist()),
+            length,
+            bars.fingerprint,
+        )
 
     def misses(self, bars: Bars) -> dict[str, float]:
         """Return by how many scales each moment of a series is off."""
@@ -102,13 +133,28 @@ class RealismTarget:
         return {name: (found[name] - self.values[name]) / self.scales[name] for name in found}
 
     def distance(self, bars: Bars) -> float:
-        """Return the root of the mean squared miss: about 1 for another piece of the same kind."""
+        """Return how far off a series is: 1 as another stretch of the real bars usually is."""
         misses = np.array(list(self.misses(bars).values()))
-        return float(np.sqrt((misses**2).mean()))
+        return float(np.sqrt((misses**2).mean())) / self.usual
+
+    def real_share(self, distance: float) -> float:
+        """Return the share of real stretches that lie no further off than this."""
+        return float(np.mean(np.array(self.stretches) <= distance))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for manifests and reports."""
-        return {"values": self.values, "scales": self.scales, "fingerprint": self.fingerprint}
+        return asdict(self) | {"stretches": list(self.stretches)}
+
+
+def _middle(table: FloatArray, names: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
+    """Return the middle of each column and how far two thirds of it reach, or the least scale."""
+    low, middle, high = np.percentile(table, MIDDLE, axis=0)
+    least = np.array([LEAST_SCALE.get(name, USUAL_LEAST_SCALE) for name in names])
+    return middle, np.maximum(0.5 * (high - low), least)
+
+
+def _off(row: FloatArray, values: FloatArray, scales: FloatArray) -> float:
+    return float(np.sqrt((((row - values) / scales) ** 2).mean()))
 
 
 def _returns(bars: Bars) -> FloatArray:

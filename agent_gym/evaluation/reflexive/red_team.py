@@ -1,6 +1,7 @@
 """The red team: a search for the crowd in which an agent loses most, among realistic ones.
 
-Kept apart from the fit on purpose: a policy may train in a fitted market and is then tested here.
+It goes around a crowd that it is given, best one that was fitted to real bars. Kept apart from the
+fit on purpose: a policy may train in a fitted market and is then tested here.
 """
 
 from __future__ import annotations
@@ -17,15 +18,24 @@ from agent_gym.core.registry import Config
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
 from agent_gym.envs.reflexive import ReflexiveConfig
-from agent_gym.evaluation.reflexive.crowds import echo_config, point_of, weights_at, with_echoes
+from agent_gym.evaluation.reflexive.crowds import (
+    between,
+    echo_config,
+    point_of,
+    weights_at,
+    with_echoes,
+)
 from agent_gym.evaluation.reflexive.episodes import AgentFactory, growth
 from agent_gym.evaluation.reflexive.fit import mean_distance
 from agent_gym.evaluation.reflexive.moments import RealismTarget
 
 FAMILIES = len(ORDER)
-DIMENSIONS = FAMILIES + GENOME_SIZE
+REACH = 0.25  # of the unit cube, by which mixture and genome may leave the first crowd
+FACTORS = {"capital": 8.0, "impact": 8.0, "pull": 4.0, "news": 1.5}
+"""By how much a law may become stronger or weaker than it was at first."""
+DIMENSIONS = FAMILIES + GENOME_SIZE + len(FACTORS)
 PENALTY = 1.0  # log growth by which a market is worse for each unit beyond the bound
-Progress = Callable[[int, float | None], None]
+Progress = Callable[[int, float], None]
 
 
 class RedTeamConfig(Config):
@@ -33,14 +43,14 @@ class RedTeamConfig(Config):
 
     market: ReflexiveConfig = Field(default=ReflexiveConfig(bars=500), description="where to begin")
     largest_distance: float = Field(
-        default=2.5, gt=0.0, description="realism distance that no accepted crowd may pass"
+        default=1.5,
+        gt=0.0,
+        description="realism distance that no accepted crowd may pass; 1 is that of a real stretch",
     )
-    realism_bars: int = Field(
-        default=2_000, ge=200, description="bars of the courses that realism is judged by"
-    )
-    generations: int = Field(default=6, ge=1, description="of the search")
+    generations: int = Field(default=6, ge=0, description="of the search; 0: the first crowd alone")
     candidates: int = Field(default=8, ge=4, description="crowds tried by generation")
     episodes: int = Field(default=1, ge=1, description="episodes played in each crowd")
+    paths: int = Field(default=2, ge=1, description="courses that realism is judged by")
     seed: int = Field(default=0, ge=0, description="of the search, the news and the agent")
 
 
@@ -60,10 +70,12 @@ class Attack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RedTeamResult:
-    """What the search found; None where no crowd kept to the bound.
+    """What the search found.
 
-    ``worst`` was searched for, so its loss is flattered by luck. ``fresh_worst`` and
-    ``fresh_baseline`` are the same two crowds under seeds that the search never saw: quote these.
+    ``baseline`` is the crowd that was begun with; ``worst`` may be the same, and is None if that
+    lies beyond the bound: then nothing was searched. ``worst`` was searched for, so its loss is
+    flattered by luck. ``fresh_worst`` and ``fresh_baseline`` are the same two crowds under seeds
+    that the search never saw: quote these. ``accepted`` counts those tried that kept to the bound.
     """
 
     baseline: Attack
@@ -74,7 +86,7 @@ class RedTeamResult:
     accepted: int
     target: RealismTarget
     config: RedTeamConfig
-    history: list[float | None]
+    history: list[float]
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for manifests and reports."""
@@ -92,9 +104,32 @@ class RedTeamResult:
 
 
 def crowd_at(market: ReflexiveConfig, point: FloatArray) -> ReflexiveConfig:
-    """Return the market with the crowd at a point of the unit cube: mixture, then genome."""
-    genome = np.clip(point[FAMILIES:], 0.0, 1.0).tolist()
-    return with_echoes(market, weights=weights_at(point[:FAMILIES]), genome=genome)
+    """Return the crowd at a point of the unit cube around the one of a market.
+
+    The middle of the cube is that crowd itself, if it has a genome. The numbers are those of the
+    mixture, of the genome, and of the laws: capital, impact, pull, and the size of the news.
+    """
+    echoes, away = echo_config(market), REACH * (2.0 * point - 1.0)
+    mixture = point_of(echoes.mixture) + away[:FAMILIES]
+    first = np.full(GENOME_SIZE, 0.5) if echoes.genome is None else np.array(echoes.genome)
+    genome = np.clip(first + away[FAMILIES : FAMILIES + GENOME_SIZE], 0.0, 1.0)
+    now = {
+        "capital": echoes.capital_adv,
+        "impact": market.impact.strength,
+        "pull": market.pull,
+        "news": market.sigma,
+    }
+    shares = point[FAMILIES + GENOME_SIZE :].tolist()
+    law = {
+        name: between(now[name] / factor, now[name] * factor, share)
+        for (name, factor), share in zip(FACTORS.items(), shares, strict=True)
+    }
+    changed = with_echoes(
+        market, weights=weights_at(mixture), genome=genome.tolist(), capital_adv=law["capital"]
+    )
+    impact = market.impact.model_copy(update={"strength": law["impact"]})
+    update = {"impact": impact, "pull": min(law["pull"], 1.0), "sigma": law["news"]}
+    return changed.model_copy(update=update)
 
 
 def red_team(
@@ -103,7 +138,10 @@ def red_team(
     config: RedTeamConfig,
     progress: Progress | None = None,
 ) -> RedTeamResult:
-    """Search for the crowd that costs an agent most and still looks like the target.
+    """Search around a crowd for the one that costs an agent most and still looks like the target.
+
+    A first crowd beyond the bound is told, and nothing is searched: around what does not look real
+    there is little that does.
 
     Args:
         agent: Makes a fresh agent for each episode.
@@ -115,31 +153,32 @@ def red_team(
 
     def attack(market: ReflexiveConfig, node: Seeds) -> Attack:
         made = [growth(agent(), market, node.child(i)) for i in range(config.episodes)]
-        longer = market.model_copy(update={"bars": config.realism_bars})
-        distance = mean_distance(longer, target, node.child("realism"), config.episodes)
+        distance = mean_distance(market, target, node.child("realism"), config.paths)
         return Attack(market, float(np.mean(made)), distance)
 
-    first = point_of(echo_config(config.market).mixture)
-    start = np.concatenate([first, np.full(GENOME_SIZE, 0.5)])
-    search = Search(DIMENSIONS, config.candidates, start)
-    worst, accepted, history = None, 0, []
-    for generation in range(config.generations):
+    seen, bound = seeds.child("seen"), config.largest_distance
+    baseline = attack(config.market, seen)
+    worst = [baseline] if baseline.distance <= bound else []
+    generations = config.generations if worst else 0
+    search = Search(DIMENSIONS, config.candidates)
+    accepted, history = 0, []
+    for generation in range(generations):
         points = search.ask(seeds.child("ask", generation))
-        attacks = [attack(crowd_at(config.market, p), seeds.child("seen")) for p in points]
-        over = np.array([max(0.0, a.distance - config.largest_distance) for a in attacks])
+        attacks = [attack(crowd_at(config.market, point), seen) for point in points]
+        over = np.array([max(0.0, a.distance - bound) for a in attacks])
         search.tell(points, np.array([a.growth for a in attacks]) + PENALTY * over)
-        real = [a for a in attacks if a.distance <= config.largest_distance]
+        real = [a for a in attacks if a.distance <= bound]
         accepted += len(real)
-        worst = min([*([] if worst is None else [worst]), *real], key=_growth, default=None)
-        history.append(None if worst is None else worst.growth)
+        worst = [min([*worst, *real], key=_growth)]
+        history.append(worst[0].growth)
         if progress is not None:
             progress(generation + 1, history[-1])
     return RedTeamResult(
-        baseline=attack(config.market, seeds.child("seen")),
-        worst=worst,
+        baseline=baseline,
+        worst=worst[0] if worst else None,
         fresh_baseline=attack(config.market, seeds.child("fresh")),
-        fresh_worst=None if worst is None else attack(worst.market, seeds.child("fresh")),
-        tried=config.generations * config.candidates,
+        fresh_worst=attack(worst[0].market, seeds.child("fresh")) if worst else None,
+        tried=generations * config.candidates,
         accepted=accepted,
         target=target,
         config=config,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, field_validator
@@ -12,7 +12,14 @@ from agent_gym.core.manifest import Manifest, describe
 from agent_gym.core.registry import Config, Ref
 from agent_gym.evaluation.protocol.setting import Setting
 from agent_gym.evaluation.umc.arm_jobs import ArmsJob
-from agent_gym.evaluation.umc.comparison import Compared, Table, compare_arms, optional_parts
+from agent_gym.evaluation.umc.comparison import (
+    FEWEST_SEEDS,
+    Compared,
+    Table,
+    compare_arms,
+    optional_parts,
+    unsure_parts,
+)
 from agent_gym.evaluation.umc.echo_jobs import E1, GateJob, ReflexiveJob
 from agent_gym.evaluation.umc.plan import COURSES
 from agent_gym.evaluation.umc.variants import (
@@ -28,9 +35,9 @@ from agent_gym.evaluation.umc.variants import (
 )
 from agent_gym.rollouts.jobs import Job
 
-MarketName: TypeAlias = Literal["m1", "m3", "m4", "n1", "e1", "echo"]
-ALL: tuple[MarketName, ...] = ("m1", "m3", "m4", "n1", "e1", "echo")
-SCHEMA_VERSION = 1
+MarketName: TypeAlias = Literal["m1", "m2", "m3", "m4", "n1", "e1", "echo"]
+ALL: tuple[MarketName, ...] = ("m1", "m2", "m3", "m4", "n1", "e1", "echo")
+SCHEMA_VERSION = 2
 ORDER = (*VARIANTS, *ECHO_ARMS)
 
 
@@ -88,12 +95,18 @@ class AblationReport:
             "schema_version": SCHEMA_VERSION,
             "metrics": dict(METRICS),
             "arms": {
-                name: {"part": about(name).part, "about": about(name).about}
+                name: {
+                    "part": about(name).part,
+                    "about": about(name).about,
+                    "added_after_the_first_run": about(name).later,
+                }
                 for name in sorted(arms)
             },
-            "expected": [asdict(one) for one in EXPECTED],
+            "expected": [one.as_dict() for one in EXPECTED],
             "comparisons": [one.as_dict() for one in self.compared],
             "optional": optional_parts(self.compared),
+            "too_few_seeds_for_optional": unsure_parts(self.compared),
+            "fewest_seeds_for_optional": FEWEST_SEEDS,
             "seeds": list(_numbers(self.plan)),
             "plan": self.plan.model_dump(mode="json"),
             "per_seed": {

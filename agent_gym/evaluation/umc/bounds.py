@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from agent_gym.evaluation.protocol.nulls import LEAST_NET_BP, NOTHING_BP
@@ -13,10 +13,13 @@ Rule: TypeAlias = Literal[
 BP_BAR, DAYS, SHARE, SEEDS, NATS = "bp/bar", "days", "share", "seeds", "nats"
 
 NULLS = ("n1", "n2", "n3", "n4")
-LEAST_SHARE = {"m1": 0.85, "m2": 0.7, "m3": 0.5, "m4": 0.5}
+LEAST_SHARE = {"m1": 0.85, "m2": 0.7, "m3": 0.5, "m3_at_5bp": 0.5, "m4": 0.5}
+WHERE = {"m3": "M3 at 1 bp", "m3_at_5bp": "M3 at 5 bp, by who wants the gain alone"}
 LEAST_M1_LOW = 0.7
 MOST_BREAK_DAYS = 10.0
 LEAST_P = 0.01
+HEAVIER_TIERS = ("kalman", "recurrent")
+"""Beside the exact one, whose rows of gate F have no tier in their names."""
 MOST_PREDICTIVE_LEAKAGE, MOST_POLICY_INFLUENCE = 0.002, 0.01
 
 
@@ -84,7 +87,7 @@ def _nulls() -> dict[str, Bound]:
 def _shares() -> dict[str, Bound]:
     found = {
         f"C.{name}.share": Bound(
-            f"share of the attainable on {name.upper()}", "at least", least, SHARE
+            f"share of the attainable on {WHERE.get(name, name.upper())}", "at least", least, SHARE
         )
         for name, least in LEAST_SHARE.items()
     }
@@ -95,13 +98,36 @@ def _shares() -> dict[str, Bound]:
         "C.m1.over_sma": Bound(
             "net above SMA(24,120) on the same paths of M1", "interval above", 0.0, BP_BAR
         ),
-        "C.m3_at_5bp.share": Bound(
-            "share on M3 at 5 bp, where the optimum itself earns next to nothing",
-            "shown only",
-            None,
-            SHARE,
+        "C.m3_at_5bp_by_growth.share": Bound(
+            "share of the gain on M3 at 5 bp, by who wants growth", "shown only", None, SHARE
         ),
     }
+
+
+def _leaks() -> dict[str, Bound]:
+    bounds = {
+        "F.g1_purity": Bound("rows of others that were learned from", "equals", 0.0, "rows"),
+        "F.g2_hashes": Bound("models that others changed by a bit or more", "equals", 0.0, SEEDS),
+        "F.g3_replay": Bound(
+            "what others change of forecasts, replay", "at most", MOST_PREDICTIVE_LEAKAGE, NATS
+        ),
+        "F.g3_live": Bound(
+            "what others change of forecasts, own orders move prices",
+            "at most",
+            MOST_PREDICTIVE_LEAKAGE,
+            NATS,
+        ),
+        "F.g4_policy": Bound(
+            "what others change of the policy", "at most", MOST_POLICY_INFLUENCE, NATS
+        ),
+        "F.control": Bound("leaks that were planted and noticed", "equals", None, SEEDS),
+    }
+    heavier = {
+        f"{name}.{tier}": replace(bound, what=f"{bound.what}, {tier} tier")
+        for tier in HEAVIER_TIERS
+        for name, bound in bounds.items()
+    }
+    return bounds | heavier
 
 
 BOUNDS: dict[str, Bound] = {
@@ -110,28 +136,20 @@ BOUNDS: dict[str, Bound] = {
     "D.costs": Bound(
         "expected loss after the break: what was paid", "at most", MOST_BREAK_DAYS, DAYS
     ),
-    "D.net_loss": Bound("loss after the break with all its luck", "at most", MOST_BREAK_DAYS, DAYS),
+    "D.net_loss": Bound("loss after the break with all its luck", "shown only", None, DAYS),
+    "D.gross": Bound(
+        "gain after the break before costs, where nothing can be gained",
+        "interval holds",
+        0.0,
+        BP_BAR,
+    ),
     "E.prefix_alarm": Bound("planted leaks that the prefix test notices", "equals", None, SEEDS),
     "E.canary_alarm": Bound("planted leaks that the leak canary notices", "equals", None, SEEDS),
     "E.false_alarm": Bound("alarms without a leak", "equals", 0.0, SEEDS),
     "E.time_reversal": Bound(
         "p of earning more when time runs backwards", "at least", LEAST_P, "p"
     ),
-    "F.g1_purity": Bound("rows of others that were learned from", "equals", 0.0, "rows"),
-    "F.g2_hashes": Bound("models that others changed by a bit or more", "equals", 0.0, SEEDS),
-    "F.g3_replay": Bound(
-        "what others change of forecasts, replay", "at most", MOST_PREDICTIVE_LEAKAGE, NATS
-    ),
-    "F.g3_live": Bound(
-        "what others change of forecasts, own orders move prices",
-        "at most",
-        MOST_PREDICTIVE_LEAKAGE,
-        NATS,
-    ),
-    "F.g4_policy": Bound(
-        "what others change of the policy", "at most", MOST_POLICY_INFLUENCE, NATS
-    ),
-    "F.control": Bound("leaks that were planted and noticed", "equals", None, SEEDS),
+    **_leaks(),
     "G.lambda": Bound(
         "decisions that lambda 0 and .46 make differently on a replay", "equals", 0.0, "decisions"
     ),

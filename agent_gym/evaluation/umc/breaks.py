@@ -1,8 +1,9 @@
 """Gate D: what is lost when the edge ends, in days of the edge that was.
 
-After the break the market is a fair game: on average a position earns nothing, and what is lost is
-what was paid. So costs are the loss without its luck, and the gate stands on them; the plain loss
-is shown beside them with its wide interval.
+After the break the market is a fair game: whatever is held earns nothing on average, and what is
+lost is what was paid. So costs are the expected loss, without the luck that is many times as large;
+the gate stands on them, and on the gross gain of all paths, whose interval must hold 0. The plain
+loss is shown beside them.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.protocol.failures import failed_row, failure_of, placed
 from agent_gym.evaluation.protocol.pnl import BP, bar_pnl
 from agent_gym.evaluation.protocol.seed_job import SeedJob
+from agent_gym.evaluation.statistics import Interval, seeds_interval
 from agent_gym.evaluation.umc.courses import seed_job
-from agent_gym.evaluation.umc.figure import GateFigure, failed, ratio
+from agent_gym.evaluation.umc.figure import GateFigure, failed, measured, ratio
 from agent_gym.evaluation.umc.plan import COURSES, GatesPlan, Judged, Letter
 from agent_gym.markets.known.config import BreakConfig
 from agent_gym.rollouts.jobs import Job
@@ -81,7 +83,7 @@ class Break:
 
     def judge(self, plan: GatesPlan, rows: Sequence[dict[str, Any]]) -> Judged:
         """Hold the loss against the edge before it."""
-        names = ("D.costs", "D.net_loss")
+        names = ("D.costs", "D.net_loss", "D.gross")
         why = next((error for error in map(failure_of, rows) if error is not None), None)
         details = {B1: {key: [row.get(key) for row in rows] for key in rows[0]}}
         if why is not None:
@@ -99,8 +101,15 @@ class Break:
             "D.net_loss": ratio(
                 "D.net_loss", (lost / per_day, edge), seeds.child("lost"), held(rows)
             ),
+            "D.gross": measured("D.gross", _gross(rows, seeds.child("gross")), len(rows)),
         }
         return Judged(figures, details)
+
+
+def _gross(rows: Sequence[dict[str, Any]], seeds: Seeds) -> Interval:
+    """Return what a bar after the break brought before costs, bp, over paths."""
+    gained = _column(rows, "net_bp_after") + _column(rows, "paid_bp_after")
+    return seeds_interval(gained / _column(rows, "bars_after"), seeds)
 
 
 def held(rows: Sequence[dict[str, Any]]) -> str:

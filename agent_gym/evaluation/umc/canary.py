@@ -60,7 +60,9 @@ LEAK = "next_return"
 KNOWN = "_known"
 CANARY_BARS = 600
 CANARY_SEEDS = 20
-GENERATED = Ref(use="synthetic/btc-1h")
+REVERSAL = "E.time_reversal"
+SYNTHETIC = "synthetic"
+GENERATED = Ref(use=f"{SYNTHETIC}/btc-1h")
 PREFIX, CANARY = "look-ahead", "leak-canary"
 LIGHT = Ref(use=PREFIX, params={"cuts": 1, "series_cuts": 8})
 
@@ -147,7 +149,7 @@ def _flagged_world(bars: Bars) -> World:
 
 
 class ReversalJob(Job):
-    """One real path, forwards and backwards: learned on its first half, traded on its second."""
+    """One path, forwards and backwards: learned on its first half, traded on its second."""
 
     agent: Ref
     market: Ref
@@ -183,7 +185,7 @@ class Alarms:
     letters: tuple[Letter, ...] = ("E",)
 
     def jobs(self, plan: GatesPlan) -> dict[str, Job]:
-        """Return some paths with a planted leak and one of real bars."""
+        """Return some paths with a planted leak, and one of real bars or else of generated ones."""
         jobs: dict[str, Job] = {
             f"canary, seed {seed}": CanaryJob(agent=plan.agent, seed=seed, bars=CANARY_BARS)
             for seed in plan.numbers()[:CANARY_SEEDS]
@@ -210,7 +212,7 @@ class Alarms:
         figures: dict[str, GateFigure] = {
             name: counted(name, sum(seen), n) for name, seen in fired.items()
         }
-        figures["E.time_reversal"] = reversal_figure(turned)
+        figures[REVERSAL] = reversal_figure(turned)
         return Judged(figures, {"canary": planted, "time_reversal": turned})
 
 
@@ -221,17 +223,23 @@ def real_bars(path: Path) -> Ref:
 
 def reversal_figure(row: dict[str, Any]) -> GateFigure:
     """Return how likely it is by chance to earn so much more when time runs backwards."""
-    name = "E.time_reversal"
+    where = _bars_words(row["data"])
     error = failure_of(row)
     if error is not None:
-        return failed(name, 1, str(error))
+        return failed(REVERSAL, 1, f"on {where}: {error}")
     ahead, behind = (np.array(row[way]) for way in ("forward", "reverse"))
     words = (
-        f"net {ahead.mean():.3f} bp a bar forwards, {behind.mean():.3f} backwards, "
+        f"on {where}: net {ahead.mean():.3f} bp a bar forwards, {behind.mean():.3f} backwards, "
         f"{ahead.size} and {behind.size} days, cost {COST_BP:g} bp"
     )
     p = more_likely_by_chance(behind, ahead)
-    return GateFigure(p, None, None, BOUNDS[name], 1, "none", words)
+    return GateFigure(p, None, None, BOUNDS[REVERSAL], 1, "none", words)
+
+
+def _bars_words(data: Mapping[str, Any]) -> str:
+    """Name the bars: the file, or that they were generated and are not real."""
+    origin = str(data["origin"])
+    return f"generated bars {origin}" if data["source"] == SYNTHETIC else origin
 
 
 def more_likely_by_chance(first: FloatArray, second: FloatArray) -> float:

@@ -11,9 +11,18 @@ import numpy as np
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.statistics import Interval, holm, seeds_interval, sign_flip
-from agent_gym.evaluation.umc.variants import CHANGED, EXPECTED, REFERENCE, Sign, about
+from agent_gym.evaluation.umc.variants import (
+    CHANGED,
+    EXPECTED,
+    MARGINS,
+    REFERENCE,
+    Expected,
+    Sign,
+    about,
+)
 
 LEVEL = 0.05
+FEWEST_SEEDS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +37,7 @@ class Compared:
         interval: Of their mean.
         p: That nothing is going on, by flipping signs; two-sided.
         p_holm: The same, holding for all comparisons of this figure together.
-        sign: What was expected; None if nothing was.
+        expected: What was expected; None if nothing was.
     """
 
     market: str
@@ -38,7 +47,7 @@ class Compared:
     interval: Interval
     p: float
     p_holm: float
-    sign: Sign | None
+    expected: Expected | None
 
     @property
     def nothing(self) -> bool:
@@ -48,9 +57,11 @@ class Compared:
     @property
     def verdict(self) -> str:
         """Return how the figure stands to what was expected."""
-        if self.sign is None:
+        if self.expected is None:
             return "nothing was expected"
-        return judge_sign(self.sign, self.differences, self.interval)
+        margin = MARGINS.get(self.metric, 0.0)
+        sign = self.expected.sign
+        return judge_sign(sign, self.differences, self.interval, self.p_holm, margin)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -64,29 +75,38 @@ class Compared:
             "p": self.p,
             "p_holm": self.p_holm,
             "seeds": int(self.differences.size),
-            "expected": self.sign,
+            "expected": None if self.expected is None else self.expected.as_dict(),
             "verdict": self.verdict,
         }
 
 
-def judge_sign(sign: Sign, differences: FloatArray, found: Interval) -> str:
-    """Return ``as expected``, ``not as expected``, or that an interval says neither.
+def judge_sign(
+    sign: Sign, differences: FloatArray, found: Interval, p_holm: float, margin: float = 0.0
+) -> str:
+    """Return ``as expected``, ``not as expected``, or that the figures say neither.
 
-    A sign that was to be there is then ``not shown``; one that was not to be wrong is ``not
-    contradicted``.
+    A difference is there if its interval leaves out 0 and its p-value, held for all comparisons
+    together, is below 5 %. A sign that was to be there is else ``not shown``; one that was not to
+    be wrong is ``not contradicted``. About 0 is what holds 0 and does not reach beyond the margin.
 
     Example:
-        >>> judge_sign("exactly 0", np.zeros(3), Interval(0.0, 0.0, 0.0, 0.95))
+        >>> judge_sign("exactly 0", np.zeros(3), Interval(0.0, 0.0, 0.0, 0.95), 1.0)
         'as expected'
     """
     right, wrong = "as expected", "not as expected"
+    sure = p_holm < LEVEL
     if sign == "exactly 0":
         return right if not differences.any() else wrong
     if sign == "about 0":
-        return right if found.holds(0.0) else wrong
+        if not found.holds(0.0):
+            return wrong if sure else "not contradicted"
+        return right if max(-found.low, found.high) <= margin else "not contradicted"
     if sign == "at least 0":
-        return right if found.low >= 0.0 else wrong if found.high < 0.0 else "not contradicted"
+        below = found.high < 0.0 and sure
+        return right if found.low >= 0.0 else wrong if below else "not contradicted"
     low, high = (found.low, found.high) if sign == "positive" else (-found.high, -found.low)
+    if not sure:
+        return "not shown"
     return right if low > 0.0 else wrong if high < 0.0 else "not shown"
 
 
@@ -96,7 +116,7 @@ Table = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
 
 def compare_arms(table: Table, first_seed: int) -> list[Compared]:
     """Return every difference to the reference arm of its market."""
-    signs = {(one.market, one.arm, one.metric): one.sign for one in EXPECTED}
+    known = {(one.market, one.arm, one.metric): one for one in EXPECTED}
     raw = []
     for market, arms in table.items():
         against = arms[REFERENCE[market]]
@@ -110,7 +130,7 @@ def compare_arms(table: Table, first_seed: int) -> list[Compared]:
                 raw.append((market, arm, metric, gap, seeds_interval(gap, seeds), p))
     together = _holm_by_metric([(metric, p) for _, _, metric, _, _, p in raw])
     return [
-        Compared(market, arm, metric, gap, found, p, held, signs.get((market, arm, metric)))
+        Compared(market, arm, metric, gap, found, p, held, known.get((market, arm, metric)))
         for (market, arm, metric, gap, found, p), held in zip(raw, together, strict=True)
     ]
 
@@ -129,11 +149,28 @@ def optional_parts(compared: Sequence[Compared]) -> list[str]:
     """Return the parts whose interval holds 0 in every figure on every market.
 
     To decide otherwise is worth nothing in itself: the share of changed decisions does not count.
+    Fewer than 10 seeds call nothing optional: an interval that wide holds 0 nearly always.
     """
-    parts: dict[str, bool] = {}
+    few = unsure_parts(compared)
+    return [
+        part
+        for part, own in _by_part(compared).items()
+        if part not in few and all(one.nothing for one in own)
+    ]
+
+
+def unsure_parts(compared: Sequence[Compared]) -> list[str]:
+    """Return the parts that some figure has too few seeds of to call them optional."""
+    return [
+        part
+        for part, own in _by_part(compared).items()
+        if min(one.differences.size for one in own) < FEWEST_SEEDS
+    ]
+
+
+def _by_part(compared: Sequence[Compared]) -> dict[str, list[Compared]]:
+    parts: dict[str, list[Compared]] = {}
     for one in compared:
-        if one.metric == CHANGED:
-            continue
-        part = about(one.arm).part
-        parts[part] = parts.get(part, True) and one.nothing
-    return [part for part, nothing in parts.items() if nothing]
+        if one.metric != CHANGED:
+            parts.setdefault(about(one.arm).part, []).append(one)
+    return parts

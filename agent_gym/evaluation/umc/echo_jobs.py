@@ -31,6 +31,7 @@ from agent_gym.evaluation.umc.variants import (
     GATED,
     LAMBDAS,
     NET,
+    NO_ECHO,
     OPEN_CLEAN,
     OPEN_POISONED,
     SCORE,
@@ -82,6 +83,7 @@ class GateJob(Job):
         poisoned = _beside(past, planted(simple_crowd)(past, half // 2, seeds.child("echo")))
         lessons: dict[str, Mapping[str, FloatArray]] = {
             GATED: AsymmetricGate(GateConfig()).sift(poisoned).columns,
+            NO_ECHO: {name: column.x for name, column in past.items()},
             OPEN_CLEAN: {name: column.x for name, column in clean.items()},
             OPEN_POISONED: {name: column.x for name, column in poisoned.items()},
         }

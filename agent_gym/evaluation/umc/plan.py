@@ -33,6 +33,7 @@ class Course:
         params: What differs from its defaults.
         cost_bp: What a trade costs there; the agent reckons with the same.
         inputs: Columns that are shown to an agent that takes inputs.
+        prefers: What an agent that has preferences is told to prefer there.
         times: Seeds for each seed that was asked for; a paired test needs more of them.
     """
 
@@ -40,18 +41,23 @@ class Course:
     params: Mapping[str, Any] = field(default_factory=dict)
     cost_bp: float = COST_BP
     inputs: tuple[str, ...] = ()
+    prefers: Mapping[str, Any] = field(default_factory=dict)
     times: int = 1
 
 
+GAIN = {"kelly_fraction": 10.0}
 COURSES: dict[str, Course] = {
     **{name: Course(f"known/{name}") for name in NULLS},
     "n4": Course("known/n4", inputs=FLOW),  # flow that follows the price: it is there to mislead
     "m1": Course("known/m1", {"drift_bp": 6.0}, times=5),
     "m2": Course("known/m2", inputs=("signal_mispricing",), times=2),
     "m3": Course("known/m3", cost_bp=1.0, times=2),
-    "m3_at_5bp": Course("known/m3", times=2),
+    # What a full position costs in growth is as much as there is to gain at this cost. The optimum
+    # is that of the gain, so who is held against it must want the gain as well.
+    "m3_at_5bp": Course("known/m3", prefers=GAIN, times=25),
+    "m3_at_5bp_by_growth": Course("known/m3", times=5),
     "m4": Course("known/m4", inputs=SIGNALS, times=2),
-    "b1": Course("known/b1", {"drift_bp": 6.0, "break_at": 0.75}, times=2),
+    "b1": Course("known/b1", {"drift_bp": 6.0, "break_at": 0.75}, times=10),
 }
 
 
@@ -76,9 +82,12 @@ class GatesPlan(Config):
         """Return the seeds of a course."""
         return range(self.first_seed, self.first_seed + times * self.seeds)
 
-    def agent_for(self, cost_bp: float, inputs: tuple[str, ...] = ()) -> Ref:
-        """Return the agent that reckons with these costs and is shown these inputs."""
-        return agent_for(self.agent, cost_bp, inputs)
+    def agent_for(self, course: Course) -> Ref:
+        """Return the agent that reckons with the costs of a course and is shown its inputs."""
+        known = entry("agent", self.agent.use).config.model_fields
+        liked = {name: value for name, value in course.prefers.items() if name in known}
+        agent = Ref(use=self.agent.use, params={**liked, **self.agent.params})
+        return agent_for(agent, course.cost_bp, course.inputs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""The arms of the ablation, and what was expected of each before anything was measured."""
+"""The arms of the ablation, and what was expected of each.
+
+Most of it was written down before anything was measured; what came after the first run is marked
+``later``.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,14 @@ from agent_gym.evaluation.umc.invariants import BUDGET_BP, CURIOUS, fixed_lambda
 
 Sign: TypeAlias = Literal["exactly 0", "about 0", "positive", "negative", "at least 0"]
 FULL = "full"
-EXOGENOUS = ("m1", "m3", "m4", "n1")
+EXOGENOUS = ("m1", "m2", "m3", "m4", "n1")
 REFLEXIVE, ECHO = "e1", "echo"
 NET, GROWTH, DRAWDOWN, SCORE = "net_bp", "growth_bp", "max_drawdown", "log_score"
 CHANGED = "changed_share"
 GENEROUS_BP = 2.0
+MARGINS: Mapping[str, float] = {NET: 0.3, SCORE: 0.002}
+"""What counts as next to nothing: what a null may cost at most, and what others may change of a
+forecast. Set after the first run."""
 METRICS: Mapping[str, str] = {
     NET: "net, bp a bar",
     GROWTH: "log growth, bp a bar",
@@ -34,6 +41,7 @@ class Variant:
         params: Of the agent.
         account: Of the account.
         heavy: It takes torch and a minute or more a seed.
+        later: It was added after the first run.
     """
 
     part: str
@@ -41,13 +49,14 @@ class Variant:
     params: Mapping[str, Any] = field(default_factory=dict)
     account: Mapping[str, Any] = field(default_factory=dict)
     heavy: bool = False
+    later: bool = False
 
 
 def _tiers(*refs: dict[str, Any]) -> dict[str, Any]:
     return {"model": {"tiers": list(refs)}}
 
 
-EXACT, KALMAN = {"use": "umc/exact"}, {"use": "umc/kalman"}
+EXACT, KALMAN, RECURRENT = ({"use": f"umc/{tier}"} for tier in ("exact", "kalman", "recurrent"))
 RISK = {"kelly_fraction": 0.25, "var_limit": 0.02, "max_drawdown": 0.15}
 NO_EFE = {"efe_weight_first": 0.0, "efe_weight_last": 0.0}
 NO_RRL = {"reinforcement_weight_first": 0.0, "reinforcement_weight_last": 0.0}
@@ -65,6 +74,7 @@ VARIANTS: dict[str, Variant] = {
         "lambda",
         f"lambda that moves and may cost {GENEROUS_BP:g} bp a bar",
         {"lam": {"regret_budget_bp": GENEROUS_BP}},
+        later=True,
     ),
     "with_macro": Variant("macrostates", "macrostates as inputs of the model", {"macro": {}}),
     "exact_only": Variant("Kalman tier", "without the Kalman tier", _tiers(EXACT)),
@@ -87,19 +97,32 @@ VARIANTS: dict[str, Variant] = {
     "with_recurrent": Variant(
         "recurrent tier",
         "with the recurrent tier to choose from",
-        _tiers(EXACT, KALMAN, {"use": "umc/recurrent"}),
+        _tiers(EXACT, KALMAN, RECURRENT),
         heavy=True,
+    ),
+    "recurrent_only": Variant(
+        "lighter tiers", "the recurrent tier alone", _tiers(RECURRENT), heavy=True, later=True
+    ),
+    "recurrent_one_head": Variant(
+        "heads of the recurrent tier",
+        "the recurrent tier alone, with one head instead of five",
+        _tiers({**RECURRENT, "params": {"heads": 1}}),
+        heavy=True,
+        later=True,
     ),
 }
 LAMBDAS = ("lambda_0", "lambda_fixed", "lambda_adaptive", "lambda_paid")
-GATED, OPEN_CLEAN, OPEN_POISONED = "gated", "no_gate_clean", "no_gate_poisoned"
+GATED, NO_ECHO = "gated", "no_echo"
+OPEN_CLEAN, OPEN_POISONED = "no_gate_clean", "no_gate_poisoned"
 ECHO_ARMS: dict[str, Variant] = {
     GATED: Variant("gate", "learns through the gate beside a poisoned crowd"),
+    NO_ECHO: Variant("echoes", "learns without any crowd beside it", later=True),
     OPEN_CLEAN: Variant("gate", "no gate, beside a clean crowd"),
     OPEN_POISONED: Variant("gate", "no gate, beside a poisoned crowd"),
 }
 REFERENCE = {**dict.fromkeys(EXOGENOUS, FULL), REFLEXIVE: "lambda_0", ECHO: GATED}
 """The arm that the others of a market are compared with."""
+LATER_MARKETS = ("m2",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +134,27 @@ class Expected:
     metric: str
     sign: Sign
 
+    @property
+    def later(self) -> bool:
+        """Say whether it was written down after the first run."""
+        return about(self.arm).later or self.market in LATER_MARKETS
+
+    @property
+    def by_construction(self) -> bool:
+        """Say whether it cannot come out otherwise unless something is broken."""
+        return self.sign == "exactly 0"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "market": self.market,
+            "arm": self.arm,
+            "metric": self.metric,
+            "sign": self.sign,
+            "by_construction": self.by_construction,
+            "added_after_the_first_run": self.later,
+        }
+
 
 EXPECTED: tuple[Expected, ...] = (
     *(Expected(market, arm, NET, "exactly 0") for market in EXOGENOUS for arm in LAMBDAS),
@@ -118,6 +162,8 @@ EXPECTED: tuple[Expected, ...] = (
     Expected(REFLEXIVE, "lambda_adaptive", NET, "at least 0"),
     Expected(REFLEXIVE, "lambda_fixed", CHANGED, "positive"),
     Expected(REFLEXIVE, "lambda_paid", CHANGED, "positive"),
+    Expected(ECHO, NO_ECHO, NET, "exactly 0"),
+    Expected(ECHO, NO_ECHO, SCORE, "exactly 0"),
     Expected(ECHO, OPEN_CLEAN, SCORE, "about 0"),
     Expected(ECHO, OPEN_POISONED, SCORE, "negative"),
     Expected("m3", "with_macro", NET, "positive"),

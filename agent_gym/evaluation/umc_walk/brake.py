@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from agent_gym.core.types import Agent, Decision, EpisodeStart, FloatArray, Obse
 from agent_gym.exchange.risk import DrawdownBreaker, DrawdownConfig, RiskView
 
 SOFT_SHARE = 1.0 / 3.0  # of the limit, as in a backtest with max_drawdown
+ROUNDING = 1e-9
 
 
 class Braked:
@@ -67,14 +69,60 @@ class Braked:
         self._agent.observe(step)
 
 
-def drawdowns(equity: FloatArray) -> tuple[float, float]:
-    """Return the deepest drawdown, and the most that one bar took, as shares of the peak.
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """How deep an account fell, in shares of its peak, and what the breaker could not help.
+
+    It is asked at a close and the order to get out is filled at the next open. So beyond the limit
+    lie what the bar lost in which the limit was passed, and what getting out costs: the way from
+    that close to the next open, fees, spread and funding. After that nothing is held.
+
+    Attributes:
+        deepest: The largest drawdown.
+        worst_bar: The most that one bar took.
+        passing: What the bar lost in which the limit was passed; 0 if it never was.
+        leaving: What getting out in the bar after it took.
+        after: The most that was lost later still.
+    """
+
+    deepest: float
+    worst_bar: float
+    passing: float = 0.0
+    leaving: float = 0.0
+    after: float = 0.0
+
+    def held(self, limit: float) -> bool:
+        """Say whether nothing was lost beyond the limit that the breaker could have kept."""
+        allowed = limit + self.passing + self.leaving
+        return self.deepest <= allowed + ROUNDING and self.after <= ROUNDING
+
+    def held_strictly(self, limit: float) -> bool:
+        """Say the same where getting out costs nothing: the limit plus the bar that passed it."""
+        return self.deepest <= limit + self.passing + ROUNDING and self.after <= ROUNDING
+
+
+def fall_of(equity: FloatArray, limit: float) -> Fall:
+    """Take a path of equity apart at the first close that lies beyond the limit.
 
     Example:
-        >>> drawdowns(np.array([1.0, 2.0, 1.5, 1.8]))
-        (0.25, 0.25)
+        >>> fall = fall_of(np.array([100.0, 90.0, 80.0, 78.0, 78.0]), 0.15)
+        >>> round(fall.deepest, 6), round(fall.passing, 6), round(fall.leaving, 6), fall.held(0.15)
+        (0.22, 0.1, 0.02, True)
     """
     peak = np.maximum.accumulate(equity)
-    deepest = float((1.0 - equity / peak).max())
-    lost = float((-np.diff(equity) / peak[:-1]).max(initial=0.0))
-    return deepest, max(0.0, lost)
+    down = 1.0 - equity / peak
+    deepest = float(down.max())
+    worst = max(0.0, float((-np.diff(equity) / peak[:-1]).max(initial=0.0)))
+    beyond = np.flatnonzero(down >= limit)
+    if not beyond.size:
+        return Fall(deepest, worst)
+    at = int(beyond[0])
+    lost = np.append(np.diff(down), 0.0)
+    rest = down[at + 1 :] - down[min(at + 1, down.size - 1)]
+    return Fall(
+        deepest,
+        worst,
+        passing=float(lost[at - 1]),
+        leaving=max(0.0, float(lost[at])),
+        after=max(0.0, float(rest.max(initial=0.0))),
+    )

@@ -1,4 +1,7 @@
-"""UMC under stress: a crowd that was bred to hurt it, and shocks; with the breaker at its limit."""
+"""UMC under stress: a crowd that looks like its bars, the worst one near it, and shocks.
+
+First a crowd is fitted to the bars, then the red team searches around it; the breaker is on.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from pydantic import Field
 
+from agent_gym.agents.echo import GENOME_SIZE
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, Ref, configure, make
 from agent_gym.core.seeds import Seeds
@@ -18,23 +22,30 @@ from agent_gym.envs.config import ContinuousTargets
 from agent_gym.envs.reflexive import ReflexiveConfig
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.reflexive import (
-    RealismTarget,
+    FitConfig,
+    FitResult,
     RedTeamConfig,
     RedTeamResult,
+    fit_crowd,
     growth,
     red_team,
 )
-from agent_gym.evaluation.scenarios.scenario import Scenario, Subject
-from agent_gym.evaluation.umc_walk.brake import Braked, drawdowns
+from agent_gym.evaluation.scenarios.market import MarketScenario
+from agent_gym.evaluation.scenarios.market_run import MarketRun
+from agent_gym.evaluation.scenarios.market_school import School
+from agent_gym.evaluation.umc_walk.brake import Braked, fall_of
 from agent_gym.exchange.costs import AccountRules
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.periods import format_period
 
+FIT_CANDIDATES = 12
 CANDIDATES = 6
+SPREAD = 0.3  # how far echoes of one family lie apart; the middle of them is what is searched
 SCENARIOS = ("flash_crash", "price_gap")
 SCENARIO_HOURS = 240.0
 SCENARIO_MINUTES = (1, 5, 15, 30, 60)
 MINUTE_NS = 60 * 10**9
+SMALLEST = 1e-12
 Done = Callable[[int, int], None]
 
 
@@ -42,18 +53,30 @@ class StressConfig(Config):
     """How hard to look, and what must hold."""
 
     echo_size: int = Field(default=100, ge=8, le=10_000, description="echoes in the crowd")
+    fit_budget: int = Field(
+        default=60,
+        ge=FIT_CANDIDATES,
+        le=100_000,
+        description="crowds that are tried to find one that looks like the bars",
+    )
     budget: int = Field(
-        default=24, ge=CANDIDATES, le=100_000, description="crowds that the search may try"
+        default=24,
+        ge=0,
+        le=100_000,
+        description="crowds tried around the fitted one; below 6: that one alone",
     )
-    seeds: int = Field(
-        default=5, ge=1, le=1_000, description="fresh episodes in the worst crowd that was found"
-    )
+    seeds: int = Field(default=5, ge=1, le=1_000, description="fresh episodes in each crowd")
     stress_bars: int = Field(default=500, ge=50, le=100_000, description="bars of an episode")
     largest_distance: float = Field(
-        default=2.5, gt=0.0, description="realism distance that no accepted crowd may pass"
+        default=1.5,
+        gt=0.0,
+        description="realism distance that no crowd may pass; 1: as far as real stretches lie",
     )
     realism_bars: int = Field(
-        default=2_000, ge=200, le=100_000, description="bars that realism is judged by"
+        default=2_000,
+        ge=200,
+        le=100_000,
+        description="bars of a stretch by which realism is judged; a fourth of all at most",
     )
     max_drawdown: float = Field(
         default=0.15, gt=0.0, lt=1.0, description="drawdown at which the breaker goes flat"
@@ -63,14 +86,50 @@ class StressConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One episode: what was lost, and whether the breaker held the limit plus one bar."""
+    """One episode: what was lost, and whether the breaker held.
+
+    Attributes:
+        market: Where.
+        growth: Log growth of the account.
+        max_drawdown: The deepest fall from a peak.
+        worst_bar: The most that one bar took, of the peak.
+        passing: What the bar took in which the limit was passed; 0 if it never was.
+        leaving: What getting out in the bar after it took.
+        tried: Whether anything was held at all: if not, the breaker had nothing to do.
+        tripped: Whether the limit was passed.
+        held: Whether no more was lost than the limit, that bar and getting out, and no more than
+            the limit and the worst bar.
+        held_strictly: The same without getting out: the limit and the bar that passed it alone.
+    """
 
     market: str
     growth: float
     max_drawdown: float
     worst_bar: float
-    tripped: bool | None
+    passing: float
+    leaving: float
+    tried: bool
+    tripped: bool
     held: bool
+    held_strictly: bool
+
+    @classmethod
+    def of(cls, market: str, grown: float, equity: FloatArray, limit: float) -> Held:
+        """Judge a path of equity."""
+        fall = fall_of(equity, limit)
+        held = fall.held(limit) and fall.deepest <= limit + fall.worst_bar
+        return cls(
+            market,
+            grown,
+            fall.deepest,
+            fall.worst_bar,
+            fall.passing,
+            fall.leaving,
+            tried=bool((equity != equity[0]).any()),
+            tripped=fall.passing > 0.0,
+            held=held,
+            held_strictly=fall.held_strictly(limit),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,23 +137,40 @@ class Stressed:
     """What the stress found."""
 
     config: StressConfig
+    fitted: FitResult
     found: RedTeamResult
     episodes: tuple[Held, ...]
     scenarios: tuple[Held, ...]
 
     @property
+    def realistic(self) -> bool:
+        """Say whether some crowd looks like the bars; if not, no loss in one says much."""
+        return self.found.worst is not None
+
+    @property
+    def all_episodes(self) -> tuple[Held, ...]:
+        """Return the episodes in crowds, then those with shocks."""
+        return *self.episodes, *self.scenarios
+
+    @property
     def held(self) -> bool:
         """Say whether the breaker held everywhere."""
-        return all(each.held for each in (*self.episodes, *self.scenarios))
+        return all(each.held for each in self.all_episodes)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {
             "config": self.config.model_dump(mode="json"),
+            "fit": self.fitted.as_dict(),
             "red_team": self.found.as_dict(),
+            "real_share_within_bound": self.found.target.real_share(self.config.largest_distance),
             "episodes": [asdict(each) for each in self.episodes],
             "scenarios": [asdict(each) for each in self.scenarios],
+            "realistic": self.realistic,
             "held": self.held,
+            "tried": sum(each.tried for each in self.all_episodes),
+            "tripped": sum(each.tripped for each in self.all_episodes),
+            "held_strictly": all(each.held_strictly for each in self.all_episodes),
         }
 
 
@@ -106,7 +182,7 @@ def stress(
     seed: int = 0,
     done: Done | None = None,
 ) -> Stressed:
-    """Search for the realistic crowd that an agent loses most in, then see whether it is held.
+    """Fit a crowd to bars, search around it for the one that hurts most, and see what is held.
 
     Args:
         agent: Folder of an agent that has learned.
@@ -114,45 +190,52 @@ def stress(
         account: Costs and limits.
         config: How hard to look.
         seed: Of the search, the news and the shocks.
-        done: Told how many generations are done.
+        done: Told how many generations are done, of fit and search.
     """
     ref = Ref(use="umc", params={"folder": str(agent)})
-    market = _market(bars, account, config)
 
     def braked() -> Braked:
         return Braked(cast(Agent, make("agent", ref)), config.max_drawdown)
 
-    generations = max(1, config.budget // CANDIDATES)
-    plan = RedTeamConfig(
+    first, then = config.fit_budget // FIT_CANDIDATES, config.budget // CANDIDATES
+
+    def told(before: int) -> Callable[[int, float], None]:
+        return lambda number, _: None if done is None else done(before + number, first + then)
+
+    base = _market(bars, account, config).model_copy(update={"bars": config.realism_bars})
+    plan = FitConfig(market=base, generations=first, candidates=FIT_CANDIDATES, seed=seed)
+    fitted = fit_crowd(bars, plan, told(0))
+    market = fitted.market.model_copy(update={"bars": config.stress_bars})
+    search = RedTeamConfig(
         market=market,
         largest_distance=config.largest_distance,
-        realism_bars=config.realism_bars,
-        generations=generations,
+        generations=then,
         candidates=CANDIDATES,
         seed=seed,
     )
-    told = None if done is None else lambda number, _worst: done(number, generations)
-    found = red_team(braked, RealismTarget.of(bars), plan, told)
-    worst = None if found.worst is None else found.worst.market
+    found = red_team(braked, fitted.target, search, told(first))
+    places = {"fitted crowd": market}
+    if found.worst is not None and found.worst is not found.baseline:
+        places["worst crowd"] = found.worst.market
     episodes = [
         _episode(name, braked(), where, Seeds(seed).child("stress", number), config)
-        for name, where in (("usual crowd", market), ("worst crowd", worst))
-        if where is not None
+        for name, where in places.items()
         for number in range(config.seeds)
     ]
     shocks = _shocks(ref, bars, account, config, seed) if config.scenarios else []
-    return Stressed(config, found, tuple(episodes), tuple(shocks))
+    return Stressed(config, fitted, found, tuple(episodes), tuple(shocks))
 
 
 def _market(bars: Bars, account: BacktestConfig, config: StressConfig) -> ReflexiveConfig:
     spec = account.bounds(bars.instrument)
     costs = account.costs().model_copy(update={"impact": 0.0, "participation": None})
+    crowd = {"size": config.echo_size, "genome": [0.5] * GENOME_SIZE, "spread": SPREAD}
     said = {
         "bars": config.stress_bars,
         "period": format_period(bars.period_ns),
         "sigma": float(np.diff(np.log(bars.close)).std()),
         "actions": ContinuousTargets(low=spec.low, high=spec.high).model_dump(),
-        "crowd": {"use": "echo", "params": {"size": config.echo_size}},
+        "crowd": {"use": "echo", "params": crowd},
         "costs": costs.model_dump(),
         "account": AccountRules(allow_short=spec.low < 0.0).model_dump(),
     }
@@ -163,29 +246,7 @@ def _episode(
     name: str, agent: Braked, market: ReflexiveConfig, seeds: Seeds, config: StressConfig
 ) -> Held:
     grown = growth(agent, market, seeds)
-    equity = np.array(agent.equity)
-    deepest, worst = drawdowns(equity)
-    held = deepest <= config.max_drawdown + passing_loss(equity, config.max_drawdown)
-    return Held(name, grown, deepest, worst, agent.tripped, held)
-
-
-def passing_loss(equity: FloatArray, limit: float) -> float:
-    """Return what the bar that passed the limit and the one after it lost; 0 if none did.
-
-    The order to get out is filled in the bar after the one that passed.
-
-    Example:
-        >>> round(passing_loss(np.array([100.0, 90.0, 80.0, 78.0]), 0.15), 6)
-        0.12
-    """
-    peak = np.maximum.accumulate(equity)
-    below = 1.0 - equity / peak
-    passed = np.flatnonzero(below > limit)
-    if not passed.size:
-        return 0.0
-    first = int(passed[0])
-    last = min(first + 1, equity.size - 1)
-    return float((equity[max(first - 1, 0)] - min(equity[first], equity[last])) / peak[first])
+    return Held.of(name, grown, np.array(agent.equity), config.max_drawdown)
 
 
 def _shocks(
@@ -210,12 +271,20 @@ def _shocks(
             "bar_minutes": minutes,
             "venue": venue.model_dump(mode="json"),
         }
-        scenario = cast(Scenario, make("scenario", Ref(use=name, params=params)))
+        scenario = cast("MarketScenario[Any]", make("scenario", Ref(use=name, params=params)))
         for number in range(config.seeds):
             seeds = Seeds(seed).child("stress", name, number)
-            figures = scenario.play(seeds, Subject(agent=ref)).metrics
-            lost, worst = float(figures["max_drawdown"] or 0.0), float(figures["worst_bar"] or 0.0)
-            grown = float(np.log1p(figures["net_return"] or 0.0))
-            held = lost <= config.max_drawdown + worst
-            found.append(Held(name, grown, lost, worst, None, held))
+            equity = _played(scenario, ref, venue, seeds)
+            grown = float(np.log(max(equity[-1], SMALLEST) / equity[0]))
+            found.append(Held.of(name, grown, equity, config.max_drawdown))
     return found
+
+
+def _played(
+    scenario: MarketScenario[Any], ref: Ref, venue: BacktestConfig, seeds: Seeds
+) -> FloatArray:
+    """Return the equity at every close of a shock."""
+    bars, shocks = scenario.market(seeds)
+    down = scenario.outages(bars, shocks, seeds.child("faults"))
+    school = School(ref, venue, seeds, None)
+    return MarketRun(school, None, seeds, down, scenario.wiring()).trade(bars)[0].equity

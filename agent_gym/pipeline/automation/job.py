@@ -33,7 +33,9 @@ class TrainingJob(Config):
     job_id: str = Field(pattern=JOB_ID)
     force: bool = Field(default=False, description="train although it is not ready")
     shuffle_rewards: bool = Field(
-        default=False, description="a control: rewards of other trajectories; it must not pass"
+        default=False,
+        description="a control: rewards of other trajectories, or moves of other snapshots; it "
+        "must not pass",
     )
     config: AutomationConfig | None = Field(
         default=None, description="settings it began with, which hold to its end"

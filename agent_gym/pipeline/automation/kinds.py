@@ -1,7 +1,7 @@
-"""The kinds of policy that go through the loop: a small network, or a language model.
+"""The kinds of policy that go through the loop: a small network, a language model, or UMC.
 
 How each plays is here, and how it learns in ``learners``; the stages of a job know policies by
-their folders alone. The libraries of language models are loaded only where one plays, and those
+their folders alone. Libraries that only one kind needs are loaded where it plays, and those
 of learning never: a process that plays is ready seconds earlier without them.
 """
 
@@ -19,7 +19,7 @@ from agent_gym.core.errors import DataError
 from agent_gym.core.registry import Ref
 from agent_gym.core.types import Agent
 
-NEURAL, LANGUAGE = KIND, "llm"
+NEURAL, LANGUAGE, ACTIVE = KIND, "llm", "umc/market"
 
 
 class PolicyKind(Protocol):
@@ -73,7 +73,28 @@ class LanguageKind:
         return Ref(use=LANGUAGE, params={"model": str(folder), "deterministic": True})
 
 
-KINDS: dict[str, PolicyKind] = {NEURAL: NeuralKind(), LANGUAGE: LanguageKind()}
+@dataclass(frozen=True, slots=True)
+class ActiveKind:
+    """UMC: laws of how markets move, and the position of least expected free energy."""
+
+    name: str = ACTIVE
+    text: bool = False
+    episode_timeout_s: float = 60.0
+
+    def player(self, folder: Path) -> Agent:
+        """Return an agent that draws its actions."""
+        agents = import_module("agent_gym.agents.umc.snapshots.agent")
+        agent: Agent = agents.UMCMarketAgent(agents.UMCMarketAgent.read(folder))
+        return agent
+
+    def best(self, folder: Path) -> Ref:
+        """Return the agent that takes the actions of least free energy."""
+        return Ref(use=ACTIVE, params={"model": str(folder), "deterministic": True})
+
+
+KINDS: dict[str, PolicyKind] = {
+    kind.name: kind for kind in (NeuralKind(), LanguageKind(), ActiveKind())
+}
 
 
 def kind_of(folder: Path) -> PolicyKind:

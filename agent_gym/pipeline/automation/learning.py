@@ -1,9 +1,10 @@
-"""From a claimed batch and the champion to a challenger in a folder."""
+"""From a claimed batch and the champion to a challenger in a folder, by GRPO."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,13 +12,26 @@ from agent_gym.agents.artifact import About
 from agent_gym.core.errors import DataError
 from agent_gym.core.seeds import Seeds
 from agent_gym.pipeline.automation.job import JobFolder, TrainingJob
-from agent_gym.pipeline.automation.learners import Learner
 from agent_gym.rollouts.database import FEATURE_NAMES, TrajectoryBatch
 from agent_gym.training.grpo.batch import RolloutBatch
 from agent_gym.training.grpo.config import GRPOConfig
 from agent_gym.training.grpo.result import TrainingResult
 from agent_gym.training.grpo.service import GRPOTrainingService
 from agent_gym.training.grpo.stored import batch_of
+from agent_gym.training.grpo.trainable import TrainablePolicy
+
+
+class SavedPolicy(Protocol):
+    """A policy that can be put into a folder."""
+
+    def save(self, folder: Path, about: About | None = None) -> Any: ...
+
+
+class Learner(TrainablePolicy, Protocol):
+    """A policy that learns, and what it has become."""
+
+    @property
+    def policy(self) -> SavedPolicy: ...
 
 
 def learn(

@@ -30,8 +30,8 @@ from agent_gym.pipeline.automation.examining import CHALLENGER, Duel, duel, repl
 from agent_gym.pipeline.automation.job import JobFolder, TrainingJob
 from agent_gym.pipeline.automation.judging import judge_batch
 from agent_gym.pipeline.automation.kinds import kind_of
-from agent_gym.pipeline.automation.learners import Learner, learner_of
-from agent_gym.pipeline.automation.learning import learn, recorded
+from agent_gym.pipeline.automation.learners import learning_of
+from agent_gym.pipeline.automation.learning import recorded
 from agent_gym.pipeline.automation.listening import Listener, Silence
 from agent_gym.pipeline.automation.readiness import Readiness, readiness
 from agent_gym.pipeline.automation.recording import Recording, refuse_if_nothing
@@ -41,7 +41,6 @@ from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry
 from agent_gym.pipeline.registry.rollout import Stage
 from agent_gym.rollouts.database import BatchRequest, TrajectoryStore
 from agent_gym.rollouts.executor import LocalExecutor
-from agent_gym.training.grpo.distance import distances
 
 SEEN_TRAJECTORIES = 40
 PRACTICE = "practice"
@@ -134,13 +133,14 @@ class Stages:
         files, batch_id = self._files(job, number), job.batch(number)
 
         def make() -> dict[str, Any]:
-            before = self._before(job, number)
+            before = self.registry.load(self._before(job, number)).folder
             self.listener.stage(f"round {number + 1}: learn")
             try:
                 if self._settings(job).grpo.reward == "judge":
                     judge_batch(self.store, batch_id)
                 batch = self.store.read_batch(batch_id)
-                return learn(job, files, self._learner(before), batch, self._settings(job).grpo)
+                learning, settings = learning_of(before), self._settings(job).grpo
+                return learning.learn(job, files, before, batch, settings)
             except (ConfigError, DataError) as error:
                 return {"failed": str(error)}
 
@@ -293,10 +293,6 @@ class Stages:
             return str(self.claim(job)["champion"])
         return str(self.train(job, number - 1)["model_after"])
 
-    def _learner(self, model: str) -> Learner:
-        folder = self.registry.load(model).folder
-        return learner_of(folder)
-
     def _duel(self, champion: str, challenger: str, folder: Path, stage: str) -> Duel:
         snapshots = SnapshotSet.of(folder).snapshots
         return duel(
@@ -311,7 +307,8 @@ class Stages:
         """Compare both on what the champion saw when it recorded the first batch."""
         rows = recorded(self.store.read_batch(job.batch(0)))
         some = rows.select(np.arange(min(len(rows), SEEN_TRAJECTORIES)))
-        return distances(self._learner(champion), self._learner(challenger), some)
+        own, other = (self.registry.load(one).folder for one in (challenger, champion))
+        return learning_of(own).distances(other, own, some)
 
     def _integrity(
         self, job: TrainingJob, challenger: str, found: Duel, sealed: SnapshotSet
@@ -320,7 +317,7 @@ class Stages:
         manifest, _ = read_artifact(artifact.folder, kind_of(artifact.folder).name)
         return Integrity(
             artifact_hash_ok=manifest.model_hash == challenger,
-            policy_loads=learner_of(artifact.folder).version == challenger
+            policy_loads=learning_of(artifact.folder).version(artifact.folder) == challenger
             and not any(one.startswith(CHALLENGER) for one in found.failed),
             replay_equal=replay_equal(artifact.folder, sealed.snapshots[0]),
             snapshots_hash_ok=sealed.ids == tuple(load_snapshot(p).id for p in sealed.snapshots),

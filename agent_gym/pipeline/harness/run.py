@@ -14,7 +14,7 @@ from agent_gym.core.manifest import fingerprint
 from agent_gym.core.seeds import Seeds
 from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.job import JobOutcome, TrainingJob
-from agent_gym.pipeline.automation.kinds import LANGUAGE, NEURAL, kind_of
+from agent_gym.pipeline.automation.kinds import ACTIVE, LANGUAGE, kind_of
 from agent_gym.pipeline.automation.listening import Listener
 from agent_gym.pipeline.automation.readiness import Readiness, ReadinessPolicy
 from agent_gym.pipeline.automation.recording import Recording, refuse_if_nothing
@@ -22,6 +22,7 @@ from agent_gym.pipeline.automation.snapshot_set import SnapshotSet, refuse_share
 from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.automation.workflow import running
 from agent_gym.pipeline.harness.first_champion import untrained
+from agent_gym.pipeline.harness.first_umc_champion import unschooled
 from agent_gym.pipeline.harness.options import LEARNING, READING, HarnessOptions, HarnessOutcome
 from agent_gym.pipeline.harness.report import write_report
 from agent_gym.pipeline.harness.snapshots import SetName, make_snapshots
@@ -150,7 +151,9 @@ def _champion(loop: _Loop, snapshots: tuple[Path, ...]) -> str:
 
 def _first(options: HarnessOptions, snapshots: tuple[Path, ...]) -> Any:
     seeds = Seeds(options.seed).child("first champion")
-    if options.llm is None:
+    if options.kind == ACTIVE:
+        return unschooled(snapshots)
+    if options.kind != LANGUAGE:
         return untrained(snapshots, seeds)
     # The libraries of language models take seconds to load, and are an extra.
     languages = import_module("agent_gym.pipeline.harness.first_language_champion")
@@ -159,7 +162,7 @@ def _first(options: HarnessOptions, snapshots: tuple[Path, ...]) -> Any:
 
 def _check_kind(options: HarnessOptions, champion: Path) -> None:
     """Refuse to go on with a champion of another kind than was asked for."""
-    wanted, found = NEURAL if options.llm is None else LANGUAGE, kind_of(champion).name
+    wanted, found = options.kind, kind_of(champion).name
     if wanted != found:
         raise ConfigError(
             "a champion of another kind serves here",

@@ -7,9 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from agent_gym.agents.umc.macro.labels import Regime
 from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.umc_walk import EchoRecord, UmcRun
 from agent_gym.reporting.canvas import (
+    GRID,
     INK,
     PALETTE,
     WIDE,
@@ -20,6 +22,18 @@ from agent_gym.reporting.canvas import (
 from agent_gym.reporting.umc.trails import days, time_axis
 
 UP, DOWN = PALETTE[2], PALETTE[1]
+STRIP = 0.035  # of the height, where a macrostate shows its plain colour
+REGIMES = {
+    Regime.TREND_UP: PALETTE[0],
+    Regime.TREND_DOWN: PALETTE[1],
+    Regime.BREAKOUT: PALETTE[2],
+    Regime.CAPITULATION: INK,
+    Regime.ACCUMULATION: PALETTE[3],
+    Regime.DISTRIBUTION: PALETTE[7],
+    Regime.RANGE: GRID,
+    Regime.UNLABELED: PALETTE[5],
+}
+"""Chosen so that any two can be told apart by any eyes, in both themes of the page."""
 
 
 def candles(run: UmcRun, width: int) -> Figure:
@@ -56,11 +70,14 @@ def _regimes(
     stops: NDArray[np.int64],
     x: FloatArray,
 ) -> dict[str, str]:
-    """Colour the ground by the regime that was likeliest most often; return colours by name."""
+    """Colour the ground by the regime that was likeliest most often; return colours by name.
+
+    The tint is faint, so a strip at the foot has the plain colour that the names go by.
+    """
     if not run.trace.regime[0]:
         return {}
     names = sorted(set(run.trace.regime.tolist()))
-    colours = {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(names)}
+    colours = {name: REGIMES[Regime(name)] for name in names}
     likeliest = [_commonest(run.trace.regime[a:b]) for a, b in zip(starts, stops, strict=True)]
     shown: set[str] = set()
     first = 0
@@ -70,9 +87,9 @@ def _regimes(
             continue
         label = None if name in shown else name.lower().replace("_", " ")
         end = min(int(stops[at - 1]), len(x) - 1)
-        panel.axvspan(
-            x[starts[first]], x[end], color=colours[name], alpha=0.22, lw=0.0, label=label
-        )
+        span = x[starts[first]], x[end]
+        panel.axvspan(*span, color=colours[name], alpha=0.22, lw=0.0)
+        panel.axvspan(*span, ymax=STRIP, color=colours[name], lw=0.0, label=label)
         shown.add(name)
         first = at
     return colours
@@ -101,6 +118,6 @@ def generations(echoes: EchoRecord, width: int) -> Figure | None:
             label=family.replace("_", " "),
         )
     panel.axhline(0.0, color=INK, lw=0.8)
-    panel.xaxis.set_major_locator(round_numbers(8))
+    panel.xaxis.set_major_locator(round_numbers(8, whole=True))
     title_and_names(panel, "Mean fitness by generation, % of growth", width)
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
@@ -42,6 +43,7 @@ def equity(run: UmcRun, width: int) -> Figure:
         account = arms[label].equity
         looks = {"color": colour, "ls": DASHES[1], "lw": 1.0}
         line(top, x, account / account[0], width, label=label, **looks)
+    _random(top, run, x)
     own = run.results.equity
     line(top, x, own / own[0], width, color=OWN, lw=1.9, label="umc", zorder=5)
     title_and_names(top, "Equity, of 1 at the start of the test, after costs", width)
@@ -54,6 +56,20 @@ def equity(run: UmcRun, width: int) -> Figure:
     top.tick_params(labelbottom=False)
     top.xaxis.get_offset_text().set_visible(False)
     return figure
+
+
+def _random(panel: Axes, run: UmcRun, x: FloatArray) -> None:
+    """Draw where random positions with the same turnover ended: their mean and most of them."""
+    found = run.arm.random
+    if found is None:
+        return
+    width = 0.012 * float(x[-1] - x[0])
+    low, high = np.exp(found.low), np.exp(found.high)
+    label = "random, same turnover: 5-95 % at the end"
+    panel.fill_between(
+        [x[-1] - width, x[-1]], low, high, color=FAINT, alpha=0.45, lw=0, label=label
+    )
+    panel.plot([x[-1] - width, x[-1]], [np.exp(found.mean)] * 2, color=INK, lw=1.6)
 
 
 def position(run: UmcRun, width: int) -> Figure:

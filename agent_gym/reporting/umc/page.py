@@ -62,8 +62,10 @@ def html_page(run: UmcRun) -> str:
 
 COMPARED = (
     "Same bars, same account, same costs and timing for all. Intervals resample days in blocks; "
-    "those of the differences hold for all baselines together. Random positions of the same "
-    "turnover are drawn beside UMC: p above is the share of them that grew at least as much."
+    "those of the differences hold for all baselines together. Random timing is UMC's own series "
+    "of positions, turned by random numbers of bars, so turnover is the same: the row shows the "
+    "mean of these draws and where most of them lie, and p above how rare it is among them to grow "
+    "as much as UMC."
 )
 GAP = "<p></p>"
 BREAK_EVEN = (
@@ -75,7 +77,11 @@ ECHOES = (
     "reaches the model. The numbers below test the gate between them on a market whose law is "
     "known; with the gate held open to a planted pattern they must break."
 )
-FOLDS = "Every fold learned anew from the bars before its test, and from those alone."
+FOLDS = (
+    "Every fold learned from the bars before its test, and from those alone. The exact and the "
+    "Kalman tier learn them anew; a recurrent tier or an actor begins from the weights of the fold "
+    "before, which had seen earlier bars only."
+)
 
 
 def _name(run: UmcRun) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from html import escape
 
 from agent_gym.evaluation.leakage import LeakageReport
+from agent_gym.evaluation.protocol.permutation import RandomDraws
 from agent_gym.evaluation.protocol.report import ArmReport
 from agent_gym.evaluation.statistics import Interval
 from agent_gym.evaluation.umc_walk import UmcRun
 from agent_gym.markets.quality import format_time
 from agent_gym.reporting.parts import table
-from agent_gym.reporting.text import number, one_line
+from agent_gym.reporting.text import many, number, one_line
 
 DASH = "-"
+IN_BP = 1e4
 LEAKS = {
     "g1_purity": ("G1 purity", "rows of others that the model learned from"),
     "g2_non_interference": ("G2 non-interference", "largest change of a parameter"),
@@ -28,7 +30,7 @@ def chip(passed: bool, yes: str = "yes", no: str = "no") -> str:
 
 
 def comparison(run: UmcRun) -> str:
-    """Return UMC and every baseline: net with its interval, and what it took."""
+    """Return UMC, every baseline and random timing: net with its interval, and what it took."""
     heads = (
         "Arm",
         "Net, bp a bar",
@@ -39,7 +41,7 @@ def comparison(run: UmcRun) -> str:
         "Exposure",
         "Turnover a bar",
     )
-    return table(heads, [_arm(arm) for arm in run.evaluation.arms])
+    return table(heads, [*(_arm(arm) for arm in run.evaluation.arms), *_random(run)])
 
 
 def differences(run: UmcRun) -> str:
@@ -70,6 +72,21 @@ def _arm(arm: ArmReport) -> list[str]:
         DASH if figures is None else number(figures.exposure, 2),
         DASH if figures is None else number(figures.turnover_per_bar, 2),
     ]
+
+
+def _random(run: UmcRun) -> list[list[str]]:
+    """Return the row of random positions: the mean of the draws and where most of them lie."""
+    found = run.arm.random
+    if found is None:
+        return []
+    mean, low, high = (IN_BP * value / (len(run.trace) - 1) for value in growths(found))
+    label = f"random timing<br>5-95 % of {many(found.draws, 'draw')}"
+    return [[label, number(mean, 3), f"[{number(low, 3)}, {number(high, 3)}]", *[DASH] * 5]]
+
+
+def growths(found: RandomDraws) -> tuple[float, float, float]:
+    """Return the mean log growth of the draws and the ends of their range."""
+    return found.mean, found.low, found.high
 
 
 def break_even(run: UmcRun) -> str:

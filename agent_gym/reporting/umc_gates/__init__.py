@@ -2,9 +2,10 @@
 
 Belongs here: tables in Markdown, pictures in SVG, and the writing of all three files.
 May import: core, and the parts that all pages share.
-Hands on: ``write_gates`` and ``write_ablation``.
+Hands on: ``write_gates`` and ``write_ablation``, and the words that a terminal shows too.
 """
 
+from agent_gym.reporting.umc_gates.ablation_page import LATER, optional_words
 from agent_gym.reporting.umc_gates.writing import (
     ABLATION,
     GATES,
@@ -13,4 +14,12 @@ from agent_gym.reporting.umc_gates.writing import (
     write_gates,
 )
 
-__all__ = ["ABLATION", "GATES", "places", "write_ablation", "write_gates"]
+__all__ = [
+    "ABLATION",
+    "GATES",
+    "LATER",
+    "optional_words",
+    "places",
+    "write_ablation",
+    "write_gates",
+]

@@ -178,3 +178,8 @@ def test_who_never_trades_has_no_timing():
 def test_the_same_seed_gives_the_same_draws():
     one, two = (timing(lambda ahead, rng: (ahead > 0).astype(float), 20) for _ in range(2))
     assert np.array_equal(one.drawn, two.drawn)
+
+
+def test_the_draws_are_told_by_their_mean_and_where_most_of_them_lie():
+    found = RandomTiming(own=9.0, drawn=np.arange(101.0), bars=700, variance=1.0, freedom=3.0).draws
+    assert (found.draws, found.mean, found.low, found.high) == (101, 50.0, 5.0, 95.0)

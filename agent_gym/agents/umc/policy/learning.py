@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -26,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agent_gym.agents.umc.keeper import FitState
+from agent_gym.agents.umc.keeper import FitState, under
 from agent_gym.agents.umc.policy.actor import DEVIATION, LEVELS, MEAN, Actor, reach_of, scaled
 from agent_gym.agents.umc.policy.chain import follow_chains
 from agent_gym.agents.umc.policy.config import ActorConfig
@@ -36,7 +35,13 @@ from agent_gym.agents.umc.policy.progress import (
     Look,
     identity_of,
     learned_bars_of,
-    under,
+)
+from agent_gym.agents.umc.torch_parts import (
+    arrays_of,
+    one_thread,
+    optimizer_arrays,
+    put_arrays,
+    put_optimizer,
 )
 from agent_gym.core.errors import AgentError, DataError
 from agent_gym.core.seeds import Seeds
@@ -162,7 +167,7 @@ class ActorFit:
         columns = lessons.states.shape[1]
         self._network = ActorNetwork(config, columns, lessons.levels, seeds.child("weights"))
         if start_from is not None:
-            _put(self._network, start_from)
+            put_arrays(self._network, start_from, WHERE)
         rows = scaled(lessons.states, self._frame[MEAN], self._frame[DEVIATION])
         deviation = float(np.sqrt(np.mean(lessons.returns_ahead[: self.learned_bars - 1] ** 2)))
         self._states, self._free_energy, self._growth = (
@@ -174,7 +179,7 @@ class ActorFit:
         )
         self._step, self._best_look = 0, -1
         self._losses: list[float] = []
-        self._best = _arrays(self._network)
+        self._best = arrays_of(self._network)
         self._look(candidate=start_from is not None)
 
     @property
@@ -215,14 +220,12 @@ class ActorFit:
         """Return all that is needed to go on elsewhere, to the bit."""
         arrays: dict[str, NDArray[Any]] = {}
         for prefix, part in (
-            ("network/", _arrays(self._network)),
+            ("network/", arrays_of(self._network)),
             ("anchor/", self._anchor),
             ("best/", self._best),
         ):
             arrays |= {prefix + name: array.copy() for name, array in part.items()}
-        for name, parameter in self._network.named_parameters():
-            for key, tensor in self._optimizer.state.get(parameter, {}).items():
-                arrays[f"adam/{name}/{key}"] = np.array(tensor.numpy(), copy=True)
+        arrays |= optimizer_arrays(self._network, self._optimizer)
         values = {
             "identity": self._identity,
             "step": self._step,
@@ -244,15 +247,9 @@ class ActorFit:
                 remedy="Give the same settings, lessons, seeds and weights, or fit anew",
             )
         self._hold_on_to(under("anchor/", arrays))
-        _put(self._network, under("network/", arrays))
+        put_arrays(self._network, under("network/", arrays), WHERE)
         self._best = {name: array.copy() for name, array in under("best/", arrays).items()}
-        self._optimizer.state.clear()
-        for name, parameter in self._network.named_parameters():
-            kept = under(f"adam/{name}/", arrays)
-            if kept:
-                self._optimizer.state[parameter] = {
-                    key: torch.from_numpy(np.array(array, copy=True)) for key, array in kept.items()
-                }
+        put_optimizer(self._network, self._optimizer, arrays)
         self._step, self._best_look = int(values["step"]), int(values["best_look"])
         self._losses = [float(loss) for loss in values["losses"]]
         self.looks = [Look(**row) for row in values["looks"]]
@@ -308,7 +305,7 @@ class ActorFit:
 
     def _look(self, *, candidate: bool) -> None:
         """See what the actor, as it acts later, makes of all bars; hold on to its policy."""
-        now = _arrays(self._network)
+        now = arrays_of(self._network)
         self._hold_on_to(now)
         actor = Actor({**now, **self._frame})
         targets, _ = actor.decide(self.lessons.states, actor.begin())
@@ -331,48 +328,15 @@ class ActorFit:
 
     def _hold_on_to(self, policy: dict[str, NDArray[Any]]) -> None:
         """Keep a policy, and what it makes of all bars, as the one not to go far from."""
-        _put(self._network, policy)
+        put_arrays(self._network, policy, WHERE)
         self._anchor = {name: array.copy() for name, array in policy.items()}
         with one_thread(), torch.no_grad():
             states = self._states.expand(self.config.members, *self._states.shape)
             self._before = self._network.log_chances(states)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread, and with as many as before afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _between(first: float, last: float, share: float) -> float:
     return first + (last - first) * share
-
-
-def _arrays(network: nn.Module) -> dict[str, NDArray[Any]]:
-    return {
-        name: np.array(parameter.detach().numpy(), copy=True)
-        for name, parameter in network.named_parameters()
-    }
-
-
-def _put(network: nn.Module, arrays: Arrays) -> None:
-    with torch.no_grad():
-        for name, parameter in network.named_parameters():
-            found = arrays.get(name)
-            if found is None or found.shape != tuple(parameter.shape):
-                raise DataError(
-                    "the weights are of another actor",
-                    where=f"{WHERE}, {name}",
-                    found="nothing" if found is None else f"shape {found.shape}",
-                    expected=f"shape {tuple(parameter.shape)}",
-                    remedy="Use the settings and states they were fitted with, or fit anew",
-                )
-            parameter.copy_(torch.from_numpy(np.array(found, copy=True)))
 
 
 def _frame(lessons: Lessons, learned: int, start_from: Arrays | None) -> dict[str, NDArray[Any]]:

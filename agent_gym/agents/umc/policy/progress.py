@@ -38,15 +38,6 @@ class Look:
     held_out_turnover: float
 
 
-def under(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names begin so, by the rest of their names."""
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
-
-
 def learned_bars_of(config: ActorConfig, bars: int) -> int:
     """Return how many bars come before the held-out tail; too few are a DataError."""
     learned = int(bars * (1.0 - config.held_out_share))

@@ -26,6 +26,8 @@ from agent_gym.core.types import FloatArray
 NAME = "umc/exact"
 WALK, DRIFT, MEMORY = "walk", "drift", "memory"
 LARGEST_INPUT = 8.0
+LEVEL, RETURN, BOUNDED, INPUTS = range(4)  # columns of what a law may be linear in
+TOSSED = 0.5  # a sign that is drawn anew each bar: it says nothing of the direction
 
 
 class ExactConfig(Config):
@@ -47,8 +49,19 @@ class ExactConfig(Config):
     memory_stays: tuple[float, ...] = Field(
         default=(0.99, 0.995, 0.998, 0.999), description="chances that the regime stays"
     )
+    memory_bound: float = Field(
+        default=2.0,
+        gt=0.0,
+        description="deviations beyond which half of these laws remember no more of a return: "
+        "what jumps seldom goes on, or back, in proportion",
+    )
     slopes: tuple[float, ...] = Field(
         default=(0.02, 0.035, 0.06, 0.1, 0.16), description="of one input, of either sign"
+    )
+    jolts: tuple[float, ...] = Field(
+        default=(0.05, 0.1, 0.2, 0.3, 0.5),
+        description="shares of a return by which the next one is spread wider, whichever way: a "
+        "walk may do so too, and without these its rivals would be believed for it",
     )
     walk_prior: float = Field(
         default=0.5, gt=0.0, lt=1.0, description="belief beforehand that nothing can be known"
@@ -100,9 +113,11 @@ class ExactTier:
         values = np.column_stack([seen.standard, np.empty(n)])
         rows = np.empty((n + 1, width))
         rows[0] = memory[:width]
-        rows[1:, 0] = 1.0
-        rows[1:, 1] = values[:, 0]
-        rows[1:, 2:] = seen.inputs
+        bound = self._config.memory_bound
+        rows[1:, LEVEL] = 1.0
+        rows[1:, RETURN] = values[:, 0]
+        rows[1:, BOUNDED] = np.clip(values[:, 0], -bound, bound)
+        rows[1:, INPUTS:] = seen.inputs
         np.nan_to_num(rows, copy=False)
         np.clip(rows, -LARGEST_INPUT, LARGEST_INPUT, out=rows)
         told = np.empty((3, n, len(self.heads)))
@@ -139,7 +154,7 @@ class ExactTier:
 
     @property
     def _width(self) -> int:
-        return 2 + len(self._inputs)
+        return INPUTS + len(self._inputs)
 
     def _state_of(self, memory: FloatArray) -> FloatArray:
         """Return the part of a memory that holds beliefs and weights, as a view."""
@@ -155,23 +170,34 @@ class ExactTier:
             )
 
     def _hypotheses(self, names: tuple[str, ...]) -> FloatArray:
-        """Return one row a hypothesis; kinds share the prior equally, and so do those of a kind."""
+        """Return one row a hypothesis; kinds share the prior equally, and so do those of a kind.
+
+        Of the walk's share half is that of the plain one.
+        """
         config = self._config
-        kinds = [
-            [(0.0, 0.0, 0, 1.0)],
-            list(_turning(0, config.drifts, config.drift_stays)),
-            list(_turning(1, config.memories, config.memory_stays)),
-            *(list(_leading(2 + i, config.slopes)) for i in range(len(names))),
-        ]
-        inputs = max(1, len(names))
+        plain, jolts = [(0.0, 0.0, LEVEL, 1.0)], _of_returns(config.jolts, (TOSSED,))
+        half = 0.5 if jolts else 1.0
         share = (1.0 - config.walk_prior) / (3.0 if names else 2.0)
-        priors = [config.walk_prior, share, share, *([share / inputs] * len(names))]
+        kinds = [
+            (0, half * config.walk_prior, plain),
+            (0, (1.0 - half) * config.walk_prior, jolts),
+            (1, share, list(_turning(LEVEL, config.drifts, config.drift_stays))),
+            (2, share, _of_returns(config.memories, config.memory_stays)),
+        ]
+        for i in range(len(names)):
+            laws = list(_leading(INPUTS + i, config.slopes))
+            kinds.append((3 + i, share / len(names), laws))
         rows = [
-            (*law, float(head), prior / len(laws))
-            for head, (laws, prior) in enumerate(zip(kinds, priors, strict=True))
-            for law in laws
+            (*law, float(head), prior / len(laws)) for head, prior, laws in kinds for law in laws
         ]
         return np.array(rows, dtype=np.float64)
+
+
+def _of_returns(
+    sizes: tuple[float, ...], stays: tuple[float, ...]
+) -> list[tuple[float, float, int, float]]:
+    """Return laws of the last return, all of it or up to the bound."""
+    return [law for column in (RETURN, BOUNDED) for law in _turning(column, sizes, stays)]
 
 
 def _turning(

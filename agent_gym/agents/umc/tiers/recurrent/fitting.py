@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -19,17 +18,26 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agent_gym.agents.umc.keeper import FitState
+from agent_gym.agents.umc.keeper import FitState, under
 from agent_gym.agents.umc.tiers.contract import Series
 from agent_gym.agents.umc.tiers.recurrent.config import RecurrentConfig
 from agent_gym.agents.umc.tiers.recurrent.inference import RecurrentFilter
 from agent_gym.agents.umc.tiers.recurrent.losses import free_energy
-from agent_gym.agents.umc.tiers.recurrent.network import RecurrentNetwork, arrays_of, put_arrays
+from agent_gym.agents.umc.tiers.recurrent.network import RecurrentNetwork
 from agent_gym.agents.umc.tiers.recurrent.sampling import STARTS_EVERY, Past
 from agent_gym.agents.umc.tiers.recurrent.weights import model_of, network_in
+from agent_gym.agents.umc.torch_parts import (
+    arrays_of,
+    one_thread,
+    optimizer_arrays,
+    put_arrays,
+    put_optimizer,
+)
 from agent_gym.core.errors import AgentError, DataError
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
+
+WHERE = "umc/recurrent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ class RecurrentFit:
         self._identity = _identity(config, past, seeds, start_from)
         self._network = RecurrentNetwork(config, self._past.columns, seeds.child("weights"))
         if start_from is not None:
-            put_arrays(self._network, network_in(start_from))
+            put_arrays(self._network, network_in(start_from), WHERE)
         self._optimizer = torch.optim.Adam(
             self._network.parameters(), lr=config.learning_rate, fused=True
         )
@@ -102,7 +110,7 @@ class RecurrentFit:
     def step(self) -> None:
         """Take one step, and look at the held-out bars if it is time."""
         if self.done:
-            raise AgentError("the fit is over", where="umc/recurrent", found=f"step {self._step}")
+            raise AgentError("the fit is over", where=WHERE, found=f"step {self._step}")
         with one_thread():
             loss, kl = self._descend()
         self._step += 1
@@ -128,9 +136,7 @@ class RecurrentFit:
         arrays: dict[str, NDArray[Any]] = {"memories": self._memories.copy()}
         arrays |= {f"network/{name}": array for name, array in arrays_of(self._network).items()}
         arrays |= {f"best/{name}": array.copy() for name, array in self._best.items()}
-        for name, parameter in self._network.named_parameters():
-            for key, tensor in self._optimizer.state.get(parameter, {}).items():
-                arrays[f"adam/{name}/{key}"] = np.array(tensor.numpy(), copy=True)
+        arrays |= optimizer_arrays(self._network, self._optimizer)
         values = {
             "identity": self._identity,
             "step": self._step,
@@ -149,21 +155,15 @@ class RecurrentFit:
         if values.get("identity") != self._identity:
             raise DataError(
                 "the state is of another fit",
-                where="umc/recurrent",
+                where=WHERE,
                 found=values.get("identity"),
                 expected=self._identity,
                 remedy="Give the same settings, past, seeds and weights to start from, or fit anew",
             )
-        put_arrays(self._network, _under("network/", arrays))
-        self._best = {name: array.copy() for name, array in _under("best/", arrays).items()}
+        put_arrays(self._network, under("network/", arrays), WHERE)
+        self._best = {name: array.copy() for name, array in under("best/", arrays).items()}
         self._memories = arrays["memories"].copy()
-        self._optimizer.state.clear()
-        for name, parameter in self._network.named_parameters():
-            kept = _under(f"adam/{name}/", arrays)
-            if kept:
-                self._optimizer.state[parameter] = {
-                    key: torch.from_numpy(np.array(array, copy=True)) for key, array in kept.items()
-                }
+        put_optimizer(self._network, self._optimizer, arrays)
         self._step, self._best_look = int(values["step"]), int(values["best_look"])
         self._since_look = [(float(loss), float(kl)) for loss, kl in values["since_look"]]
         self.looks = [Look(*row) for row in values["looks"]]
@@ -183,7 +183,7 @@ class RecurrentFit:
         if not math.isfinite(found[0]):
             raise AgentError(
                 "the loss is not a number any more",
-                where=f"umc/recurrent, step {self._step}",
+                where=f"{WHERE}, step {self._step}",
                 found=found[0],
                 remedy="Lower learning_rate or gradient_clip",
             )
@@ -207,17 +207,6 @@ class RecurrentFit:
             self._best, self._best_look = now, len(self.looks) - 1
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread, and with as many as before afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _followed(follower: RecurrentFilter, past: Series) -> tuple[NDArray[np.float32], FloatArray]:
     """Return the memory before each bar where a sequence may start, and the score of each bar."""
     memory = follower.begin()
@@ -236,14 +225,6 @@ def _means(pairs: list[tuple[float, float]]) -> tuple[float | None, float | None
         return None, None
     first, second = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
     return first, second
-
-
-def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
 
 
 def _identity(

@@ -9,19 +9,16 @@ Nothing the trader does is an input: it does not move this market.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from typing_extensions import override
 
 from agent_gym.agents.umc.tiers.recurrent.config import RecurrentConfig
 from agent_gym.agents.umc.tiers.recurrent.weights import SPREAD_FROM, SPREAD_TO
-from agent_gym.core.errors import DataError
 from agent_gym.core.seeds import Seeds
 
 LATENT_FROM, LATENT_TO = -4.0, 2.0
@@ -177,30 +174,6 @@ class RecurrentNetwork(nn.Module):
         module = self.get_submodule(name.split(".")[0])
         assert isinstance(module, nn.Linear)
         return 1.0 / math.sqrt(module.in_features)
-
-
-def arrays_of(network: nn.Module) -> dict[str, NDArray[Any]]:
-    """Return a copy of every parameter by its name."""
-    return {
-        name: np.array(parameter.detach().numpy(), copy=True)
-        for name, parameter in network.named_parameters()
-    }
-
-
-def put_arrays(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Put every parameter back; what does not fit is a DataError."""
-    with torch.no_grad():
-        for name, parameter in network.named_parameters():
-            found = arrays.get(name)
-            if found is None or found.shape != tuple(parameter.shape):
-                raise DataError(
-                    "the weights are of another network",
-                    where=name,
-                    found="nothing" if found is None else f"shape {found.shape}",
-                    expected=f"shape {tuple(parameter.shape)}",
-                    remedy="Use the settings and inputs they were fitted with, or fit anew",
-                )
-            parameter.copy_(torch.from_numpy(np.array(found, copy=True)))
 
 
 def _between(spread: Tensor, low: float, high: float) -> Tensor:

@@ -1,0 +1,29 @@
+"""The agent ``umc/market``: UMC on every market of a snapshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typing_extensions import override
+
+from agent_gym.agents.neural.drawing import PolicyAgent, PolicyAgentConfig
+from agent_gym.agents.umc.snapshots.policy import KIND, UMCMarketPolicy
+from agent_gym.core.registry import register
+
+
+class UMCMarketAgent(PolicyAgent[UMCMarketPolicy]):
+    """A policy of UMC that draws its targets, or takes those of least free energy."""
+
+    name = KIND
+
+    @staticmethod
+    @override
+    def read(folder: Path) -> UMCMarketPolicy:
+        """Return the policy of a folder."""
+        return UMCMarketPolicy.load(folder)
+
+
+@register("agent", KIND, PolicyAgentConfig)
+def umc_market(config: PolicyAgentConfig) -> UMCMarketAgent:
+    """Build the agent from the folder of its policy."""
+    return UMCMarketAgent(UMCMarketPolicy.load(config.model), deterministic=config.deterministic)
