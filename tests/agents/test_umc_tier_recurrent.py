@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from agent_gym.agents.torch_parts import arrays_of
 from agent_gym.agents.umc.tiers import Series
 from agent_gym.agents.umc.tiers.recurrent.config import RecurrentConfig
 from agent_gym.agents.umc.tiers.recurrent.fitting import FitState, RecurrentFit
@@ -18,7 +19,6 @@ from agent_gym.agents.umc.tiers.recurrent.sampling import Past
 from agent_gym.agents.umc.tiers.recurrent.tier import RecurrentTier
 from agent_gym.agents.umc.tiers.recurrent.weights import model_of
 from agent_gym.agents.umc.tiers.yardsticks import HiddenLevel, TurningDrift, unit_series
-from agent_gym.agents.umc.torch_parts import arrays_of
 from agent_gym.core.errors import AgentError, DataError
 from agent_gym.core.seeds import Seeds
 

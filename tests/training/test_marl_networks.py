@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from agent_gym.agents.marl import NetworkConfig
-from agent_gym.agents.umc.torch_parts import put_arrays
+from agent_gym.agents.torch_parts import put_arrays
 from agent_gym.core import Seeds
 from agent_gym.training.marl import networks
 from agent_gym.training.marl.learner import _Lesson

@@ -7,7 +7,7 @@ while, for all agents that learn meanwhile, also those that an evaluation makes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
@@ -22,15 +22,6 @@ class FitState(NamedTuple):
 
     arrays: dict[str, NDArray[Any]]
     values: dict[str, Any]
-
-
-def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names begin with a prefix, without it."""
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
 
 
 class ResumableFit(Protocol):

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_gym.agents.gate import PrimaryBatch
+from agent_gym.agents.named_arrays import under
 from agent_gym.agents.umc.choice import Outlook
 from agent_gym.agents.umc.config import UMCConfig
-from agent_gym.agents.umc.keeper import under
 from agent_gym.agents.umc.macro import MacrostateDetector
 from agent_gym.agents.umc.market_gi import (
     MarketGI,

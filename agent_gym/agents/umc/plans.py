@@ -8,10 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_gym.agents.named_arrays import under
 from agent_gym.agents.umc.choice import begin_choice, worth_of
 from agent_gym.agents.umc.config import UMCConfig
 from agent_gym.agents.umc.deciders import Learned, Planned, Policy, states_of
-from agent_gym.agents.umc.keeper import ResumableFit, run_fit, under
+from agent_gym.agents.umc.keeper import ResumableFit, run_fit
 from agent_gym.agents.umc.mind import Trace
 from agent_gym.agents.umc.planner import Plan, plan_positions
 from agent_gym.agents.umc.policy import Actor, Lessons

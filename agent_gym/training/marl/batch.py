@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_gym.agents.marl.network import Floats
-from agent_gym.agents.umc.keeper import under
+from agent_gym.agents.named_arrays import under
 from agent_gym.training.marl.worlds import living
 
 Bools: TypeAlias = NDArray[np.bool_]

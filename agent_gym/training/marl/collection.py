@@ -9,7 +9,7 @@ import numpy as np
 
 from agent_gym.agents.marl import TeamPolicy
 from agent_gym.agents.marl.network import Floats
-from agent_gym.agents.umc.keeper import under
+from agent_gym.agents.named_arrays import under
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
 from agent_gym.envs.exact import EnvState, generator_state, set_generator_state

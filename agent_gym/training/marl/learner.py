@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from agent_gym.agents.marl import TeamPolicy
 from agent_gym.agents.marl.network import Floats
 from agent_gym.agents.marl.policy import ACTION
-from agent_gym.agents.umc.keeper import under
-from agent_gym.agents.umc.torch_parts import (
+from agent_gym.agents.named_arrays import under
+from agent_gym.agents.torch_parts import (
     arrays_of,
     optimizer_arrays,
     put_arrays,

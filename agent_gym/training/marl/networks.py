@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from agent_gym.agents.marl.network import ILLEGAL, HeadShape, NetworkConfig, first_weights
-from agent_gym.agents.umc.torch_parts import put_arrays
+from agent_gym.agents.torch_parts import put_arrays
 from agent_gym.core.seeds import Seeds
 
 FIRST_VALUE_GAIN = 0.01

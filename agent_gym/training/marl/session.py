@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from agent_gym.agents.marl import TeamPolicy
-from agent_gym.agents.umc.keeper import under
+from agent_gym.agents.named_arrays import under
 from agent_gym.core.seeds import Seeds
 from agent_gym.training.marl.batch import Arrays, Batch
 from agent_gym.training.marl.checkpoints import Checkpoint

@@ -25,7 +25,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agent_gym.agents.umc.keeper import FitState, under
+from agent_gym.agents.named_arrays import under
+from agent_gym.agents.torch_parts import (
+    arrays_of,
+    one_thread,
+    optimizer_arrays,
+    put_arrays,
+    put_optimizer,
+)
+from agent_gym.agents.umc.keeper import FitState
 from agent_gym.agents.umc.policy.actor import DEVIATION, LEVELS, MEAN, Actor, reach_of, scaled
 from agent_gym.agents.umc.policy.chain import follow_chains
 from agent_gym.agents.umc.policy.config import ActorConfig
@@ -35,13 +43,6 @@ from agent_gym.agents.umc.policy.progress import (
     Look,
     identity_of,
     learned_bars_of,
-)
-from agent_gym.agents.umc.torch_parts import (
-    arrays_of,
-    one_thread,
-    optimizer_arrays,
-    put_arrays,
-    put_optimizer,
 )
 from agent_gym.core.errors import AgentError, DataError
 from agent_gym.core.seeds import Seeds

@@ -18,7 +18,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agent_gym.agents.umc.keeper import FitState, under
+from agent_gym.agents.named_arrays import under
+from agent_gym.agents.torch_parts import (
+    arrays_of,
+    one_thread,
+    optimizer_arrays,
+    put_arrays,
+    put_optimizer,
+)
+from agent_gym.agents.umc.keeper import FitState
 from agent_gym.agents.umc.tiers.contract import Series
 from agent_gym.agents.umc.tiers.recurrent.config import RecurrentConfig
 from agent_gym.agents.umc.tiers.recurrent.inference import RecurrentFilter
@@ -26,13 +34,6 @@ from agent_gym.agents.umc.tiers.recurrent.losses import free_energy
 from agent_gym.agents.umc.tiers.recurrent.network import RecurrentNetwork
 from agent_gym.agents.umc.tiers.recurrent.sampling import STARTS_EVERY, Past
 from agent_gym.agents.umc.tiers.recurrent.weights import model_of, network_in
-from agent_gym.agents.umc.torch_parts import (
-    arrays_of,
-    one_thread,
-    optimizer_arrays,
-    put_arrays,
-    put_optimizer,
-)
 from agent_gym.core.errors import AgentError, DataError
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from agent_gym.agents.umc.keeper import under
+from agent_gym.agents.named_arrays import under
 from agent_gym.core.errors import DataError
 
 
