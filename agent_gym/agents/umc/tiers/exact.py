@@ -64,7 +64,7 @@ class ExactConfig(Config):
         "walk may do so too, and without these its rivals would be believed for it",
     )
     walk_prior: float = Field(
-        default=0.5, gt=0.0, lt=1.0, description="belief beforehand that nothing can be known"
+        default=0.7, gt=0.0, lt=1.0, description="belief beforehand that nothing can be known"
     )
     forget: float = Field(
         default=5e-5, ge=0.0, lt=0.1, description="share of the belief that goes back each bar"
