@@ -11,6 +11,7 @@ from agent_gym.evaluation.protocol.setting import Setting
 from agent_gym.evaluation.protocol.trials import TrialRegistry
 from agent_gym.evaluation.statistics import Interval
 from agent_gym.evaluation.umc import AblationPlan, GatesPlan, run_ablation
+from agent_gym.evaluation.umc.ablation import _jobs
 from agent_gym.evaluation.umc.arm_jobs import ArmsJob, _ledger, _traded
 from agent_gym.evaluation.umc.comparison import (
     _holm_by_metric,
@@ -184,3 +185,10 @@ def test_heavy_arms_are_played_on_the_first_seeds_alone():
     assert "with_actor" in plan.heavy()
     assert set(plan.light()) | set(plan.heavy()) == set(VARIANTS)
     assert AblationPlan(seeds=3).heavy() == ()
+
+
+def test_heavy_arms_are_played_on_their_markets_alone():
+    plan = AblationPlan(markets=("m1", "m2"), seeds=2, heavy_seeds=1, heavy_markets=("m1", "m3"))
+    played = {(market, seed): job.arms for market, seed, job in _jobs(plan)}
+    with_actor = {key for key, arms in played.items() if "with_actor" in arms}
+    assert with_actor == {("m1", 0)}

@@ -16,7 +16,7 @@ from agent_gym.apps.cli.output import emit, table
 from agent_gym.apps.cli.umc_gates import StudyOutputs, check_study, setting_of
 from agent_gym.core.registry import Config, configure
 from agent_gym.evaluation.umc import AblationPlan, run_ablation
-from agent_gym.evaluation.umc.ablation import ALL
+from agent_gym.evaluation.umc.ablation import ALL, HEAVY
 from agent_gym.reporting.umc_gates import ABLATION, LATER, optional_words, write_ablation
 
 HEADS = ("market", "arm", "figure", "gap", "95 % interval", "p (Holm)", "verdict")
@@ -41,6 +41,7 @@ class AblationJob(Config):
     heavy_seeds: int = Field(
         default=0, ge=0, description="paths for arms that take torch and minutes each"
     )
+    heavy_markets: str = Field(default=",".join(HEAVY), description="their markets, by comma")
     seed: int = Field(default=0, ge=0, description="first seed")
     bars: int | None = Field(
         default=None, ge=1_000, description="bars of a path (default two years of hours)"
@@ -50,6 +51,7 @@ class AblationJob(Config):
         """Return the plan that this asks for."""
         said: dict[str, Any] = {"markets": tuple(self.markets.split(",")), "seeds": self.seeds}
         said |= {"heavy_seeds": self.heavy_seeds, "first_seed": self.seed, "bars": self.bars}
+        said["heavy_markets"] = tuple(self.heavy_markets.split(","))
         said["arms"] = None if self.arms is None else tuple(self.arms.split(","))
         return configure(AblationPlan, said, where="umc ablation")
 

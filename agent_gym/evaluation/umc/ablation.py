@@ -37,6 +37,7 @@ from agent_gym.rollouts.jobs import Job
 
 MarketName: TypeAlias = Literal["m1", "m2", "m3", "m4", "n1", "e1", "echo"]
 ALL: tuple[MarketName, ...] = ("m1", "m2", "m3", "m4", "n1", "e1", "echo")
+HEAVY: tuple[MarketName, ...] = ("m1", "m3", "m4")
 SCHEMA_VERSION = 2
 ORDER = (*VARIANTS, *ECHO_ARMS)
 
@@ -50,6 +51,9 @@ class AblationPlan(Config):
     bars: int | None = Field(default=None, ge=1_000, description="null: two years of hours")
     heavy_seeds: int = Field(
         default=0, ge=0, description="paths for arms that take torch; they take minutes each"
+    )
+    heavy_markets: tuple[MarketName, ...] = Field(
+        default=HEAVY, description="markets of these arms, as far as they are among the markets"
     )
     arms: tuple[str, ...] | None = Field(default=None, description="null: all; full is always in")
     reflexive_bars: int = Field(default=E1.bars, ge=50, description="decisions in E1")
@@ -161,8 +165,9 @@ def _numbers(plan: AblationPlan) -> range:
 def _jobs(plan: AblationPlan) -> list[tuple[str, int, Job]]:
     """Return the work; a seed's heavy arms are played with its light ones, on the same path."""
     return [
-        (market, seed, _job(plan, market, seed, heavy=place < plan.heavy_seeds))
+        (market, seed, _job(plan, market, seed, heavy=place < heavy_seeds))
         for market in plan.markets
+        for heavy_seeds in [plan.heavy_seeds if market in plan.heavy_markets else 0]
         for place, seed in enumerate(_numbers(plan))
     ]
 
