@@ -6,7 +6,7 @@ BROWSER := .venv/.browser
 DATABASE := .venv/.database
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation docs clean
+.PHONY: help gym harness demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -70,7 +70,10 @@ umc-gates: $(READY)      ## the gates of the active-inference trader on known ma
 	$(BIN)/agent-gym umc gates --jobs 2 $(if $(REAL),--data $(REAL)) --out docs/results
 
 umc-ablation: $(READY)   ## what each part of the active-inference trader is worth, with intervals (an hour)
-	$(BIN)/agent-gym umc ablation --jobs 2 --out docs/results
+	$(BIN)/agent-gym umc ablation --jobs 2 --heavy-seeds 10 --out docs/results
+
+umc-real: $(READY)       ## the active-inference trader on real bars, if they are there (minutes)
+	$(BIN)/python scripts/umc_real.py --out docs/results
 
 docs: $(READY)           ## the documentation site, into site/
 	$(BIN)/mkdocs build --strict
