@@ -93,6 +93,7 @@ def examine() -> list[Finding]:
         *(_optional(name, extra) for name, extra in OPTIONAL.items()),
         _data(),
         *(_program(name, *known) for name, known in PROGRAMS.items()),
+        *_starcraft(),
     ]
 
 
@@ -222,6 +223,18 @@ def _program(name: str, candidates: tuple[str, ...], purpose: str) -> Finding:
     if place is not None:
         return Finding(name, "ok", place)
     return Finding(name, "absent", "not on the path", f"Only needed for {purpose}")
+
+
+def _starcraft() -> list[Finding]:
+    """Return what StarCraft II needs; imported late, since a broken compiler must be told too."""
+    try:
+        facts = import_module("agent_gym.envs.starcraft.examination").examine()
+    except ImportError as error:
+        return [Finding("starcraft", "absent", str(error), "Run `pip install -e .`")]
+    return [
+        Finding(fact.name, "absent" if fact.remedy else "ok", fact.found, fact.remedy)
+        for fact in facts
+    ]
 
 
 def _version(name: str) -> str | None:

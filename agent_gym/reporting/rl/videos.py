@@ -1,19 +1,16 @@
 """Episodes as videos: what the agent saw done, with step, action, reward and return below it.
 
 The picture is made frame by frame and handed to the encoder at once, so a long episode needs no
-more memory than a short one. H.264 with 4:2:0 colours is what every browser plays; it wants sides
-that are multiples of 16.
+more memory than a short one.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import imageio.v2 as imageio
 import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +18,16 @@ from PIL import Image, ImageDraw, ImageFont
 
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.envs.training_env import EnvRecipe, make_single_env
+from agent_gym.reporting.encoding import BLOCK, encode
 from agent_gym.reporting.rl.clips import Clip
 from agent_gym.reporting.text import one_line
 
-BLOCK = 16
 PICTURES = "rgb_array"
 STRIP, HOLD_S = 64, 1.0
 INK, FAINT, PAPER, LINE = (231, 235, 240), (152, 163, 175), (15, 19, 23), (45, 53, 63)
 GAIN, LOSS = (62, 203, 141), (255, 123, 112)
 LANDER_ACTIONS = ("coast", "left engine", "main engine", "right engine")
 DEFAULT_FPS = 30
-QUALITY = "26"  # constant rate factor; flat colours stay clean and a landing takes about 100 kB
 
 
 class Actor(Protocol):
@@ -83,37 +79,6 @@ def draws_pictures(recipe: EnvRecipe) -> bool:
         return PICTURES in env.metadata.get("render_modes", ())
     finally:
         env.close()
-
-
-def encode(frames: Iterator[NDArray[np.uint8]], fps: int) -> bytes:
-    """Return frames as H.264 in MP4 that begins to play before it is loaded."""
-    with tempfile.TemporaryDirectory(prefix="agent_gym_video_") as folder:
-        path = Path(folder) / "clip.mp4"
-        writer = imageio.get_writer(
-            path,
-            format="FFMPEG",
-            mode="I",
-            fps=fps,
-            codec="libx264",
-            quality=None,
-            pixelformat="yuv420p",
-            macro_block_size=BLOCK,
-            ffmpeg_log_level="error",
-            output_params=[
-                "-crf",
-                QUALITY,
-                "-preset",
-                "veryfast",
-                "-tune",
-                "animation",
-                "-movflags",
-                "+faststart",
-            ],
-        )
-        with writer:
-            for frame in frames:
-                writer.append_data(frame)
-        return path.read_bytes()
 
 
 def frame_of(frame: Frame, title: str = "") -> NDArray[np.uint8]:
