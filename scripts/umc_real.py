@@ -43,10 +43,8 @@ WALKS = {
     ),
 }
 KEPT = ("lockbox", "manifest", "market", "protocol", "tiers", "lambda", "spa")
-OF_ARMS = (
-    *("label", "net_bp_per_bar", "gross_bp_per_bar", "psr", "dsr", "pbo", "p_random"),
-    *("verdict", "equity_hash"),
-)
+OF_ARMS = ("label", "net_bp_per_bar", "gross_bp_per_bar", "p_random", "verdict", "equity_hash")
+OF_STANDINGS = ("psr", "dsr", "pbo", "trials", "effective_trials")
 HEADS = ("arm", "net", "95 %", "PSR", "DSR", "p of random timing")
 INTRODUCTION = """# UMC on real bars
 
@@ -85,13 +83,19 @@ def walked(walk: Walk, data: Path, jobs: int) -> dict[str, Any]:
         raise AgentGymError("a walk failed", where=walk.title, found=f"exit code {done.returncode}")
     report = json.loads(done.stdout)
     shown = " ".join(("agent-gym", "umc", "backtest", "--data", walk.file, *walk.words))
-    arms = [{name: arm[name] for name in OF_ARMS} for arm in report["arms"]]
     return {key: report[key] for key in KEPT} | {
-        "arms": arms,
+        "arms": [kept(arm) for arm in report["arms"]],
         "command": shown,
         "folds": len(report["folds"]),
         "tested_bars": report["market"]["bars"],
     }
+
+
+def kept(arm: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of an arm that are published; one without returns has no standing."""
+    standing = arm["standing"] or dict.fromkeys(OF_STANDINGS)
+    own = {name: arm[name] for name in OF_ARMS}
+    return own | {name: standing[name] for name in OF_STANDINGS}
 
 
 def section(walk: Walk, report: dict[str, Any]) -> str:
