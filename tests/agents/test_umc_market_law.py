@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import multivariate_t
 
-from agent_gym.agents.umc.efe.mixtures import row_mixture
+from agent_gym.agents.information.mixtures import row_mixture
 from agent_gym.agents.umc.linear import LinearBelief, Sums
 from agent_gym.agents.umc.snapshots.law import Law, prior_of
 from agent_gym.agents.umc.snapshots.lessons import Lessons

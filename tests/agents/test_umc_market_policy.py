@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from agent_gym.agents.artifact import read_artifact, write_artifact
+from agent_gym.agents.information.mixtures import row_mixture
 from agent_gym.agents.umc.efe import Actions, Market, g_lambda, outcome_floor
-from agent_gym.agents.umc.efe.mixtures import row_mixture
 from agent_gym.agents.umc.efe.preference import Preference
 from agent_gym.agents.umc.linear import Sums
 from agent_gym.agents.umc.snapshots.agent import UMCMarketAgent

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from scipy.special import bdtr, bdtrc, log_softmax, rel_entr
 from scipy.stats import kstest
 
-from agent_gym.agents.umc.efe.mixtures import LN_2PI
+from agent_gym.agents.information.mixtures import LN_2PI
 from agent_gym.core.errors import DataError
 from agent_gym.core.types import FloatArray
 

@@ -3,12 +3,20 @@
 Nothing here learns, draws without being given a seed, or keeps anything from call to call.
 """
 
-from agent_gym.agents.umc.efe.bounds import (
+from agent_gym.agents.information import (
+    Mixture,
+    conditional_entropy,
+    entropy,
+    gaussian_entropy,
     gaussian_kl,
     information_gain_linear,
     information_lower_bound,
     information_upper_bound,
+    label_information,
+    normal_draws,
     parameter_information,
+    row_mixture,
+    stratified_draws,
 )
 from agent_gym.agents.umc.efe.discrete import (
     DiscreteWorld,
@@ -27,16 +35,6 @@ from agent_gym.agents.umc.efe.free_energy import (
     pragmatic_cost,
     relative,
     state_information,
-)
-from agent_gym.agents.umc.efe.mixtures import (
-    Mixture,
-    conditional_entropy,
-    entropy,
-    gaussian_entropy,
-    label_information,
-    normal_draws,
-    row_mixture,
-    stratified_draws,
 )
 from agent_gym.agents.umc.efe.outcomes import Actions, Market, outcome
 from agent_gym.agents.umc.efe.preference import Preference, outcome_floor, trading_cost

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from agent_gym.agents.umc.efe.mixtures import (
+from agent_gym.agents.information.mixtures import (
     Mixture,
     conditional_entropy,
     entropy,

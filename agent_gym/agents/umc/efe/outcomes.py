@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agent_gym.agents.umc.efe.mixtures import Mixture, row_mixture
+from agent_gym.agents.information.mixtures import Mixture, row_mixture
 from agent_gym.core.errors import DataError
 from agent_gym.core.types import FloatArray
 

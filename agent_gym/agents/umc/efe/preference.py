@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agent_gym.agents.umc.efe.mixtures import LN_2PI
+from agent_gym.agents.information.mixtures import LN_2PI
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.types import FloatArray
 
