@@ -11,6 +11,7 @@ from agent_gym.envs.exact import EnvState, generator_state, set_generator_state
 from agent_gym.training.marl import EvaluationConfig, LearnConfig, TeamTrainConfig, TeamTrainer
 from agent_gym.training.marl.collection import Collector
 from agent_gym.training.marl.learner import Learner
+from agent_gym.training.marl.study import Heads
 from agent_gym.training.marl.worlds import battle_worlds, contract_for
 
 BANDIT = np.array([0.0, 0.2, 1.0, 0.4])
@@ -99,7 +100,7 @@ def parts(config=None, heads=("team",)):
     contract = contract_for(worlds, config.world.map)
     policy = TeamPolicy.create(config.network, contract, seeds.child("actor"))
     chunk, memory = config.chunk_length, config.network.memory
-    learner = Learner(policy, worlds.contract.widths[1], config.learn, chunk, seeds, heads)
+    learner = Learner(policy, worlds.contract.widths[1], config.learn, chunk, seeds, Heads(heads))
     return learner, Collector(worlds, config.n_steps, chunk, memory, seeds.child("play"))
 
 

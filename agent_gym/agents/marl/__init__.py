@@ -4,12 +4,14 @@ Belongs here: the network in numpy, the policy with its files, and the team that
 Training, which needs torch, is in ``agent_gym.training.marl``.
 """
 
+from agent_gym.agents.marl.crowd import Crowd
 from agent_gym.agents.marl.network import HeadShape, Network, NetworkConfig, first_weights
 from agent_gym.agents.marl.policy import Choice, TeamContract, TeamPolicy
 from agent_gym.agents.marl.team import PolicyTeam, PolicyTeamConfig
 
 __all__ = [
     "Choice",
+    "Crowd",
     "HeadShape",
     "Network",
     "NetworkConfig",

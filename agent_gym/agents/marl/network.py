@@ -126,6 +126,11 @@ class Network:
             inputs: What is seen.
             memory: What is remembered, ``[..., memory]``; zeros where an episode begins.
         """
+        x, memory = self.features(inputs, memory)
+        return {name: x @ weight + bias for name, (weight, bias) in self._heads.items()}, memory
+
+    def features(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """Return what the heads are given, and what is remembered."""
         x = normalized(inputs, *self._norm)
         for weight, bias, scale, shift in self._layers:
             x = x @ weight
@@ -135,7 +140,7 @@ class Network:
         if self._cell is not None:
             memory = self._cell(x, memory)
             x = self._cell.read(memory)
-        return {name: x @ weight + bias for name, (weight, bias) in self._heads.items()}, memory
+        return x, memory
 
 
 class _Cell:

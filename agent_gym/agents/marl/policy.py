@@ -77,6 +77,18 @@ class Choice(NamedTuple):
     memory: Floats
 
 
+def choose(log_probs: Floats, memory: Floats, draws: FloatArray | None = None) -> Choice:
+    """Return an action for every agent: by chance if draws are given, else the likeliest."""
+    chances = np.exp(log_probs)
+    if draws is None:
+        actions = log_probs.argmax(axis=-1)
+    else:
+        reach = chances.cumsum(axis=-1, dtype=np.float64)
+        actions = (reach > draws[..., None] * reach[..., -1:]).argmax(axis=-1)
+    taken = np.take_along_axis(log_probs, actions[..., None], -1)[..., 0]
+    return Choice(actions, taken, -(chances * log_probs).sum(axis=-1), memory)
+
+
 class _Card(Config):
     """All about a policy but its numbers."""
 
@@ -117,9 +129,16 @@ class TeamPolicy:
             legal: What each may do, ``[..., agents, actions]``.
             memory: What each remembers, ``[..., agents, memory]``.
         """
-        ids = np.broadcast_to(self._ids, (*observations.shape[:-1], self.contract.agents))
-        heads, memory = self._network(np.concatenate([observations, ids], axis=-1), memory)
+        heads, memory = self._network(self._inputs(observations), memory)
         return masked_log_probs(heads[ACTION], legal), memory
+
+    def features(self, observations: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """Return what the last layer is given, and what is remembered."""
+        return self._network.features(self._inputs(observations), memory)
+
+    def _inputs(self, observations: Floats) -> Floats:
+        ids = np.broadcast_to(self._ids, (*observations.shape[:-1], self.contract.agents))
+        return np.concatenate([observations, ids], axis=-1)
 
     def act(
         self,
@@ -137,15 +156,7 @@ class TeamPolicy:
             draws: Numbers from 0 up to 1, one an agent, which decide by chance; without them each
                 does what is likeliest.
         """
-        log_probs, memory = self.log_probs(observations, legal, memory)
-        chances = np.exp(log_probs)
-        if draws is None:
-            actions = log_probs.argmax(axis=-1)
-        else:
-            reach = chances.cumsum(axis=-1, dtype=np.float64)
-            actions = (reach > draws[..., None] * reach[..., -1:]).argmax(axis=-1)
-        taken = np.take_along_axis(log_probs, actions[..., None], -1)[..., 0]
-        return Choice(actions, taken, -(chances * log_probs).sum(axis=-1), memory)
+        return choose(*self.log_probs(observations, legal, memory), draws)
 
     def with_weights(self, weights: Weights) -> TeamPolicy:
         """Return the same policy with other numbers."""

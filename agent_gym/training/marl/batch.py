@@ -15,7 +15,7 @@ from agent_gym.training.marl.worlds import living
 
 Bools: TypeAlias = NDArray[np.bool_]
 Arrays: TypeAlias = dict[str, NDArray[Any]]
-FRESH, REUSED = "fresh", "reused"
+FRESH, REUSED, AUXILIARY = "fresh", "reused", "auxiliary"
 TEAM = "team"
 """The reward that the world pays, and the value head that expects it."""
 REWARDS = "rewards/"
@@ -62,6 +62,10 @@ class Batch:
     def env_steps(self) -> int:
         """Return how many steps of environments it holds."""
         return self.ended.size
+
+    def paid(self, name: str, rewards: Floats) -> Batch:
+        """Return it with one more kind of reward, ``[T, E]``."""
+        return replace(self, rewards={**self.rewards, name: rewards})
 
     def again(self, weight: float) -> Batch:
         """Return it as something to be learned from once more."""

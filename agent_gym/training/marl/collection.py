@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from agent_gym.agents.marl import TeamPolicy
+from agent_gym.agents.marl import Choice
 from agent_gym.agents.marl.network import Floats
 from agent_gym.agents.named_arrays import under
 from agent_gym.core.seeds import Seeds
@@ -15,6 +16,18 @@ from agent_gym.core.types import FloatArray
 from agent_gym.envs.exact import EnvState, generator_state, set_generator_state
 from agent_gym.training.marl.batch import FRESH, TEAM, Arrays, Batch
 from agent_gym.training.marl.worlds import TeamWorlds
+
+
+class Actor(Protocol):
+    """Whatever chooses for every agent in every environment."""
+
+    def act(
+        self,
+        observations: Floats,
+        legal: NDArray[np.bool_],
+        memory: Floats,
+        draws: FloatArray | None = None,
+    ) -> Choice: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +65,29 @@ class Collector:
     ) -> None:
         self.worlds, self._n_steps, self._chunk = worlds, n_steps, chunk
         self._rng = seeds.child("draws").rng()
-        worlds.reset(seeds.child("worlds"))
-        shape = (worlds.n_envs, worlds.n_agents, memory)
+        self._width = memory
+        self.begin(seeds.child("worlds"))
+
+    def begin(self, seeds: Seeds) -> None:
+        """Leave all episodes and begin others."""
+        worlds = self.worlds
+        worlds.reset(seeds)
+        shape = (worlds.n_envs, worlds.n_agents, self._width)
         self._memory: Floats = np.zeros(shape, np.float32)
         self.critic_memory: Floats = np.zeros(shape, np.float32)
         self._begun = np.ones(worlds.n_envs, np.bool_)
         self._returns: FloatArray = np.zeros(worlds.n_envs)
 
-    def collect(self, policy: TeamPolicy) -> tuple[Batch, Episodes]:
-        """Play one window and return it, with the episodes that ended in it."""
-        kept, wins, total = self._room(), 0, 0.0
-        for t in range(self._n_steps):
+    def collect(self, policy: Actor, n_steps: int | None = None) -> tuple[Batch, Episodes]:
+        """Play one window and return it, with the episodes that ended in it.
+
+        Args:
+            policy: Who plays.
+            n_steps: Steps of this window, if it is to be of another length.
+        """
+        steps = self._n_steps if n_steps is None else n_steps
+        kept, wins, total = self._room(steps), 0, 0.0
+        for t in range(steps):
             self._look(kept, t)
             self._memory[self._begun] = 0.0
             if t % self._chunk == 0:
@@ -77,19 +102,19 @@ class Collector:
             wins, total = wins + int(won[ended].sum()), total + float(self._returns[ended].sum())
             self._returns[ended] = 0.0
             self._begun = ended.copy()
-        self._look(kept, self._n_steps)
+        self._look(kept, steps)
         return kept, Episodes(int(kept.ended.sum()), wins, total)
 
     def _look(self, kept: Batch, t: int) -> None:
         seen, state, legal = self.worlds.senses
         kept.observations[t], kept.state[t], kept.begun[t] = seen, state, self._begun
-        if t < self._n_steps:
+        if t < len(kept.legal):
             kept.legal[t] = legal
 
-    def _room(self) -> Batch:
-        """Return an empty window."""
+    def _room(self, t: int) -> Batch:
+        """Return an empty window of so many steps."""
         seen, state, choices = self.worlds.contract.widths
-        t, e, n = self._n_steps, self.worlds.n_envs, self.worlds.n_agents
+        e, n = self.worlds.n_envs, self.worlds.n_agents
         memory = self._memory.shape[-1]
         return Batch(
             source=FRESH,

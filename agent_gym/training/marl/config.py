@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from agent_gym.agents.marl import NetworkConfig
 from agent_gym.core.registry import Config, configure, unknown
 from agent_gym.envs.battle import BattleConfig
+from agent_gym.training.marl.amal_config import AmalConfig
 from agent_gym.training.rl.config import read_mapping
 
 SHIPPED = Path(__file__).resolve().parents[2] / "configs" / "marl"
@@ -25,6 +26,9 @@ class ReuseConfig(Config):
         default=0.2, gt=0, lt=1, description="rows are dropped below this chance now / chance then"
     )
     largest_ratio: float = Field(default=5.0, gt=1, description="and above this one")
+    corrected: bool = Field(
+        default=True, description="false: taken as if played by the present team (a control)"
+    )
 
 
 class LearnConfig(Config):
@@ -87,6 +91,9 @@ class TeamTrainConfig(Config):
         default=10, ge=1, description="steps that a recurrent network is trained through at a time"
     )
     learn: LearnConfig = Field(default=LearnConfig(), description="how it learns")
+    amal: AmalConfig | None = Field(
+        default=None, description="model of the world, bonus and auxiliary teams; null: none"
+    )
     evaluation: EvaluationConfig = Field(default=EvaluationConfig(), description="how it is judged")
     stopping: StoppingConfig | None = Field(default=None, description="null: play all steps")
     checkpoint_every: int = Field(
@@ -97,11 +104,15 @@ class TeamTrainConfig(Config):
     def _chunks(self) -> Self:
         if self.network.recurrent and self.n_steps % self.chunk:
             raise ValueError("n_steps must be a multiple of chunk")
+        if self.amal is not None and self.learn.reuse is None:
+            raise ValueError("amal needs learn.reuse, which says which rows are too far off")
         return self
 
     @property
     def algorithm(self) -> str:
         """Return the usual name of what is done."""
+        if self.amal is not None:
+            return "amal"
         name = "mappo" if self.learn.critic == "state" else "ippo"
         return f"{name}-reuse" if self.learn.reuse is not None else name
 

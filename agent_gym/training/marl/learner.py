@@ -26,13 +26,21 @@ from agent_gym.agents.torch_parts import (
 from agent_gym.core.errors import DataError
 from agent_gym.core.seeds import Seeds
 from agent_gym.training.grpo.loss import categorical_entropy
-from agent_gym.training.marl.batch import TEAM, Arrays, Batch
+from agent_gym.training.marl.batch import Arrays, Batch
 from agent_gym.training.marl.config import LearnConfig
 from agent_gym.training.marl.losses import PolicyLoss, PolicyTerms, policy_loss, value_loss
 from agent_gym.training.marl.networks import TeamNetwork, critic_network, masked
 from agent_gym.training.marl.returns import effective_share
 from agent_gym.training.marl.rows import Rows, joined
-from agent_gym.training.marl.study import Parts, Study, chosen, study, tensor
+from agent_gym.training.marl.study import (
+    TEAM_ALONE,
+    Heads,
+    Parts,
+    Study,
+    chosen,
+    study,
+    tensor,
+)
 from agent_gym.training.marl.value_norm import ValueNorm
 
 ADAM_EPSILON = 1e-5
@@ -43,7 +51,7 @@ class LearnFigures:
     """What the last epoch of an update looked like.
 
     ``ess`` is the effective share of samples by source, ``used`` the share of the living's rows
-    that the policy learned from.
+    that the policy learned from, ``used_by`` the same by source.
     """
 
     policy_loss: float
@@ -55,6 +63,7 @@ class LearnFigures:
     critic_grad_norm: float
     used: float
     ess: Mapping[str, float]
+    used_by: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +83,7 @@ class Learner:
         config: How it learns.
         chunk: Steps that memories are trained through; 1 without a memory.
         seeds: Where the critic's first weights come from.
-        heads: What the critic expects, by the name of the reward; the first is the team's own.
+        heads: What the critic expects; the first is the team's own.
     """
 
     def __init__(
@@ -84,15 +93,16 @@ class Learner:
         config: LearnConfig,
         chunk: int,
         seeds: Seeds,
-        heads: tuple[str, ...] = (TEAM,),
+        heads: Heads = TEAM_ALONE,
     ) -> None:
         contract, shape = policy.contract, policy.config
         self.config, self._chunk, self._base = config, chunk, policy
         actor = TeamNetwork(contract.inputs, shape, contract.heads)
         put_arrays(actor, policy.weights, "actor")
         width = contract.inputs + (state if config.critic == "state" else 0)
-        critic = critic_network(width, shape, heads, seeds.child("critic"))
-        self.parts = Parts(actor, critic, {name: ValueNorm(config.value_memory) for name in heads})
+        critic = critic_network(width, shape, heads.names, seeds.child("critic"))
+        norms = {name: ValueNorm(config.value_memory) for name in heads.names}
+        self.parts = Parts(actor, critic, norms, heads.endless)
         self._adams = {
             name: torch.optim.Adam(
                 network.parameters(), lr=config.learning_rate, eps=ADAM_EPSILON, fused=True
@@ -113,6 +123,7 @@ class Learner:
         batches: Sequence[Batch],
         done: float = 0.0,
         shares: Mapping[str, float] | None = None,
+        floors: Mapping[str, float] | None = None,
     ) -> Learned:
         """Change both networks by what was played.
 
@@ -120,10 +131,12 @@ class Learner:
             batches: The first is what was just played.
             done: Share of the training that lies behind; the learning rate falls with it.
             shares: What value heads beside the first count, by name, as shares of its spread.
+            floors: By source, the effective share of samples below which a batch is left out.
         """
         self._set_rate(done)
         studies = [study(each, self.parts, self.config, self._chunk) for each in batches]
-        rows = joined([each.rows for each in studies])
+        kept = _above(batches, studies, floors or {})
+        rows = joined([each.rows for each in kept])
         for name, norm in self.parts.norms.items():
             norm.update(rows.targets[name])
         lesson = _Lesson.of(rows, shares or {}, self.parts.norms)
@@ -132,9 +145,18 @@ class Learner:
         told = self._epoch(lesson)
         alive = sum(int(each.alive.sum()) for each in batches)
         figures = LearnFigures(
-            **told, used=float(rows.used.sum()) / max(alive, 1), ess=_ess(batches, studies)
+            **told,
+            used=float(rows.used.sum()) / max(alive, 1),
+            ess=_ess(batches, studies),
+            used_by=_used(batches, studies, kept),
         )
         return Learned(figures, studies[0].critic_memory)
+
+    def loss_on(self, batches: Sequence[Batch], shares: Mapping[str, float]) -> Tensor:
+        """Return the policy's loss on batches, with a gradient; nothing is changed."""
+        studies = [study(each, self.parts, self.config, self._chunk) for each in batches]
+        rows = joined([each.rows for each in studies])
+        return self._policy_loss(_Lesson.of(rows, shares, self.parts.norms)).loss
 
     def _set_rate(self, done: float) -> None:
         config = self.config
@@ -253,6 +275,31 @@ class _Lesson:
             targets={n: tensor(norms[n].normalize(each)) for n, each in rows.targets.items()},
             before={n: tensor(each) for n, each in rows.before.items()},
         )
+
+
+def _above(
+    batches: Sequence[Batch], studies: Sequence[Study], floors: Mapping[str, float]
+) -> list[Study]:
+    """Return the studies of batches that are near enough to what would be done now."""
+    return [
+        each
+        for batch, each in zip(batches, studies, strict=True)
+        if batch.source not in floors
+        or effective_share(each.rows.ratios, each.rows.used) >= floors[batch.source]
+    ]
+
+
+def _used(
+    batches: Sequence[Batch], studies: Sequence[Study], kept: Sequence[Study]
+) -> dict[str, float]:
+    """Return the share of the living's rows that were learned from, by source."""
+    used: dict[str, int] = {}
+    alive: dict[str, int] = {}
+    for batch, each in zip(batches, studies, strict=True):
+        learned = int(each.rows.used.sum()) if any(each is one for one in kept) else 0
+        used[batch.source] = used.get(batch.source, 0) + learned
+        alive[batch.source] = alive.get(batch.source, 0) + int(batch.alive.sum())
+    return {source: used[source] / max(alive[source], 1) for source in used}
 
 
 def _ess(batches: Sequence[Batch], studies: Sequence[Study]) -> dict[str, float]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from agent_gym.agents.marl import TeamPolicy
 from agent_gym.core.manifest import Manifest
+from agent_gym.training.marl.amal_figures import AmalFigures
 from agent_gym.training.marl.collection import Episodes
 from agent_gym.training.marl.learner import LearnFigures
 from agent_gym.training.marl.looks import Look
@@ -19,7 +20,10 @@ Status: TypeAlias = Literal["done", "stopped_early"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a training is, told after every iteration; ``look`` where there was one."""
+    """How far a training is, told after every iteration; ``look`` where there was one.
+
+    ``amal`` are the figures of what joined the training, if something did.
+    """
 
     iteration: int
     env_steps: int
@@ -27,6 +31,7 @@ class Progress:
     episodes: Episodes
     figures: LearnFigures
     look: Look | None
+    amal: AmalFigures | None = None
 
 
 Listener: TypeAlias = Callable[[Progress], None]
@@ -116,6 +121,7 @@ class TrainingRecord:
         final: Greedy episodes from fresh starts.
         manifest: What it was made from.
         spent: How long it took; no part of the written record, which equal trainings share.
+        amal: Figures of every iteration, if AMAL joined the training.
     """
 
     folder: Path
@@ -127,6 +133,7 @@ class TrainingRecord:
     final: Look
     manifest: Manifest
     spent: Spent
+    amal: tuple[AmalFigures, ...] = ()
 
     def steps_to(self, win_rate: float) -> Reached:
         """Return when a win rate was first seen."""
@@ -134,7 +141,8 @@ class TrainingRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values; equal trainings have equal bytes."""
-        return {
+        told = {"amal": [each.as_dict() for each in self.amal]} if self.amal else {}
+        return told | {
             "kind": "training of a team",
             "algorithm": self.algorithm,
             "map": self.policy.contract.map,

@@ -7,14 +7,18 @@ from typing import Any
 
 from agent_gym.agents.marl import TeamPolicy
 from agent_gym.agents.named_arrays import under
+from agent_gym.core.errors import ConfigError
 from agent_gym.core.seeds import Seeds
-from agent_gym.training.marl.batch import Arrays, Batch
+from agent_gym.training.marl.amal_figures import AmalFigures
+from agent_gym.training.marl.batch import TEAM, Arrays, Batch
 from agent_gym.training.marl.checkpoints import Checkpoint
 from agent_gym.training.marl.collection import Collector
 from agent_gym.training.marl.config import TeamTrainConfig
-from agent_gym.training.marl.learner import Learner
+from agent_gym.training.marl.learner import Learner, LearnFigures
 from agent_gym.training.marl.looks import Look, look_at
+from agent_gym.training.marl.mixing import Mixed, Mixer, alone
 from agent_gym.training.marl.records import CurveRow, Progress
+from agent_gym.training.marl.study import TEAM_ALONE, Heads
 from agent_gym.training.marl.worlds import MakeWorlds, contract_for
 
 
@@ -24,10 +28,19 @@ class Session:
     Args:
         config: What is trained and how.
         make_worlds: Makes the environments.
+        mixer: What joins the training, if the config names something.
     """
 
-    def __init__(self, config: TeamTrainConfig, make_worlds: MakeWorlds) -> None:
-        self.config = config
+    def __init__(
+        self, config: TeamTrainConfig, make_worlds: MakeWorlds, mixer: Mixer | None = None
+    ) -> None:
+        if (config.amal is None) is not (mixer is None):
+            raise ConfigError(
+                "a session of AMAL needs what amal_for() makes of its config, and no other does",
+                where="amal",
+                found=mixer,
+            )
+        self.config, self.mixer = config, mixer
         self._seeds = Seeds(config.seed).child("marl")
         self._make = make_worlds
         worlds = make_worlds(config, config.n_envs)
@@ -36,35 +49,70 @@ class Session:
             config.network, contract_for(worlds, config.world.map), self._seeds.child("actor")
         )
         chunk = config.chunk_length
-        self.learner = Learner(policy, worlds.contract.widths[1], config.learn, chunk, self._seeds)
+        self.learner = Learner(
+            policy,
+            worlds.contract.widths[1],
+            config.learn,
+            chunk,
+            self._seeds,
+            TEAM_ALONE if mixer is None else Heads((TEAM, *mixer.heads), mixer.endless),
+        )
         self.collector = Collector(
             worlds, config.n_steps, chunk, config.network.memory, self._seeds.child("play")
         )
         self.identity = worlds.get_state().values
         self.past: list[Batch] = []
         self.curve: list[CurveRow] = []
+        self.told: list[AmalFigures] = []
         self.iteration = self.env_steps = 0
 
     def iterate(self) -> Progress:
         """Play a window, learn from it, and look at the policy if it is time."""
-        config = self.config
-        batch, episodes = self.collector.collect(self.learner.policy)
-        done = self.env_steps / config.env_steps
-        learned = self.learner.learn([batch, *self.past], done)
+        return self.learn(self.play())
+
+    def play(self) -> Mixed:
+        """Play a window, and whatever else is to be learned from."""
+        policy = self.learner.policy
+        batch, episodes = self.collector.collect(policy)
+        if self.mixer is None:
+            return alone(batch, episodes, policy)
+        return self.mixer.mix(batch, episodes, policy)
+
+    def learn(self, mixed: Mixed) -> Progress:
+        """Learn from what was played, and look at the policy if it is time."""
+        config, before = self.config, self.env_steps
+        learned = self.learner.learn(
+            [mixed.fresh, *mixed.others, *self.past],
+            before / config.env_steps,
+            mixed.shares,
+            mixed.floors,
+        )
         self.collector.critic_memory = learned.critic_memory
         if config.learn.reuse is not None:
-            again = batch.again(config.learn.reuse.weight)
+            again = mixed.fresh.again(config.learn.reuse.weight)
             self.past = [again, *self.past][: config.learn.reuse.iterations]
-        before = self.env_steps
-        self.env_steps += batch.env_steps
+        self.env_steps += mixed.env_steps
         self.iteration += 1
+        told = self._told(learned.figures)
         look = None
         if self._crossed(before, config.evaluation.every) or self.env_steps >= config.env_steps:
             look = look_at(self.learner.policy, self._judges, self._seeds.child("looks"))
-            self.curve.append(CurveRow.of(self.env_steps, look, episodes, learned.figures))
+            self.curve.append(CurveRow.of(self.env_steps, look, mixed.episodes, learned.figures))
         return Progress(
-            self.iteration, self.env_steps, config.env_steps, episodes, learned.figures, look
+            self.iteration,
+            self.env_steps,
+            config.env_steps,
+            mixed.episodes,
+            learned.figures,
+            look,
+            told,
         )
+
+    def _told(self, figures: LearnFigures) -> AmalFigures | None:
+        if self.mixer is None:
+            return None
+        self.told.append(self.mixer.learned(figures, self.learner.policy, self.env_steps))
+        return self.told[-1]
 
     def _crossed(self, before: int, every: int) -> bool:
         return before // every < self.env_steps // every
@@ -101,6 +149,10 @@ class Session:
             "iteration": self.iteration,
             "env_steps": self.env_steps,
         }
+        if self.mixer is not None:
+            mixed, kept["mixer"] = self.mixer.state()
+            arrays |= {f"mixer/{name}": array for name, array in mixed.items()}
+            kept["told"] = [each.as_dict() for each in self.told]
         return Checkpoint(arrays, kept)
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -113,3 +165,6 @@ class Session:
         ]
         self.curve = [CurveRow(**row) for row in values["curve"]]
         self.iteration, self.env_steps = values["iteration"], values["env_steps"]
+        if self.mixer is not None:
+            self.mixer.restore(under("mixer/", arrays), values["mixer"])
+            self.told = [AmalFigures(**each) for each in values["told"]]

@@ -13,7 +13,7 @@ from torch import Tensor
 from agent_gym.agents.marl.network import Floats
 from agent_gym.agents.marl.policy import ACTION
 from agent_gym.core.types import FloatArray
-from agent_gym.training.marl.batch import Batch, Bools, from_chunks, in_chunks
+from agent_gym.training.marl.batch import FRESH, TEAM, Batch, Bools, from_chunks, in_chunks
 from agent_gym.training.marl.config import LearnConfig
 from agent_gym.training.marl.networks import TeamNetwork, masked
 from agent_gym.training.marl.returns import traced
@@ -28,12 +28,26 @@ class Study(NamedTuple):
     critic_memory: Floats
 
 
+class Heads(NamedTuple):
+    """What a critic expects, by the name of the reward; the first is the team's own.
+
+    For ``endless`` ones the end of an episode is no end.
+    """
+
+    names: tuple[str, ...]
+    endless: frozenset[str] = frozenset()
+
+
+TEAM_ALONE = Heads((TEAM,))
+
+
 class Parts(NamedTuple):
     """What a learner is made of: both networks, and the scale of each kind of value."""
 
     actor: TeamNetwork
     critic: TeamNetwork
     norms: Mapping[str, ValueNorm]
+    endless: frozenset[str]
 
 
 def study(batch: Batch, by: Parts, config: LearnConfig, chunk: int) -> Study:
@@ -51,13 +65,15 @@ def study(batch: Batch, by: Parts, config: LearnConfig, chunk: int) -> Study:
     legal, actions = in_chunks(batch.legal, chunk), in_chunks(batch.actions, chunk)
     actor_memory = in_chunks(batch.actor_memory, 1)
     now = _taken(by.actor, seen, actor_memory, in_chunks(begun[:-1], chunk), legal, actions)
-    ratios = np.exp(from_chunks(now, shape) - batch.log_probs.astype(np.float64))
+    taken = from_chunks(now, shape)
+    drawn = batch.log_probs if _corrected(batch, config) else taken.astype(np.float32)
+    ratios = np.exp(taken - drawn.astype(np.float64))
     looked, critic_seen, memory = _expected(by.critic, batch, begun, config)
     returns = {
         name: traced(
             batch.rewards[name],
             by.norms[name].denormalize(value),
-            batch.ended,
+            batch.ended & (name not in by.endless),
             ratios,
             config.gamma,
             config.trace,
@@ -68,7 +84,7 @@ def study(batch: Batch, by: Parts, config: LearnConfig, chunk: int) -> Study:
         seen=seen,
         legal=legal,
         actions=actions,
-        drawn=in_chunks(batch.log_probs, chunk),
+        drawn=in_chunks(drawn, chunk),
         ratios=in_chunks(ratios, chunk),
         used=in_chunks(batch.alive & _near(ratios, config), chunk),
         weights=np.full(actions.shape, batch.weight, np.float32),
@@ -119,6 +135,11 @@ def _expected(
     values = {name: head.numpy().reshape(begun.shape) for name, head in heads.items()}
     width = batch.critic_memory.shape[-1]
     return values, seen, memory.numpy().reshape(steps + 1, envs, agents, width)
+
+
+def _corrected(batch: Batch, config: LearnConfig) -> bool:
+    """Return whether it counts who played then; a control asks what happens if it does not."""
+    return batch.source == FRESH or config.reuse is None or config.reuse.corrected
 
 
 def _near(ratios: FloatArray, config: LearnConfig) -> Bools:

@@ -14,15 +14,17 @@ from agent_gym.agents.artifact import About
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.files import write_json
 from agent_gym.core.manifest import Manifest, describe, fingerprint, installed_versions
+from agent_gym.training.marl.amal import amal_for
 from agent_gym.training.marl.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from agent_gym.training.marl.config import TeamTrainConfig
+from agent_gym.training.marl.critics import critic_of
 from agent_gym.training.marl.records import Listener, Spent, TrainingRecord
 from agent_gym.training.marl.session import Session
 from agent_gym.training.marl.worlds import MakeWorlds, battle_worlds
 from agent_gym.training.rl.folder_lock import at_work
 from agent_gym.training.threads import torch_threads
 
-CHECKPOINT, POLICY = "checkpoint", "policy"
+CHECKPOINT, POLICY, CRITIC = "checkpoint", "policy", "critic"
 CONFIG, RECORD, TIMINGS = "config.json", "training.json", "timings.json"
 
 
@@ -65,7 +67,7 @@ class TeamTrainer:
     def train(self) -> TrainingRecord:
         """Play what is left, judge the team, and write it with its record."""
         with at_work(self.folder), torch_threads(1), threadpool_limits(limits=1):
-            session = Session(self.config, self._make)
+            session = Session(self.config, self._make, amal_for(self.config, self._make))
             manifest = self._manifest(session)
             run = fingerprint(manifest.model_dump(mode="json", exclude={"command"}))
             watch = _Watch(self._take_up(session, run))
@@ -73,6 +75,7 @@ class TeamTrainer:
             while not session.over:
                 self._iterate(session, watch, run)
             record = self._record(session, manifest, watch)
+            critic_of(session.learner).save(self.folder / CRITIC)
             self._write(record)
         return record
 
@@ -121,6 +124,7 @@ class TeamTrainer:
             final=session.judge(),
             manifest=manifest,
             spent=watch.spent(),
+            amal=tuple(session.told),
         )
 
     def _write(self, record: TrainingRecord) -> None:

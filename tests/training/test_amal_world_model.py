@@ -1,0 +1,180 @@
+"""The model of the world: it learns, from primary rows alone, and nothing else can reach it."""
+
+import numpy as np
+import pytest
+
+from agent_gym.agents.gate import ProvenanceError, Source, Tagged, Tags
+from agent_gym.core import DataError, Seeds
+from agent_gym.envs.exact import same_bits
+from agent_gym.training.marl.amal import AuxBuffer, PrimaryBuffer, PrimaryView, WorldModel
+from agent_gym.training.marl.amal.probes import canary, coverage, symmetric
+from agent_gym.training.marl.amal.transitions import Transitions, core_features, transitions_of
+from agent_gym.training.marl.worlds import battle_worlds
+from tests.training.amal_samples import TINY, session_of, small_amal, tiny_model
+from tests.training.marl_samples import small, with_deaths
+
+
+def linear(seed, n=400, noise=0.1, every=20):
+    """Return rows of a world in which changes are linear, cut into episodes."""
+    rng = Seeds(seed).rng()
+    seen = rng.standard_normal((n, 5)).astype(np.float32)
+    matrix = np.arange(15).reshape(5, 3) / 10.0 - 0.7
+    change = seen @ matrix + noise * rng.standard_normal((n, 3))
+    ended = np.arange(n) % every == every - 1
+    change[ended] = 0.0
+    return Transitions(seen, change.astype(np.float32), seen[:, 0], ended)
+
+
+def filled(*windows):
+    buffer = PrimaryBuffer(10_000, 4, 1)
+    for rows in windows:
+        buffer.add(rows)
+    return buffer
+
+
+def fitted(updates, rows=None):
+    buffer = filled(rows or linear(1))
+    model = WorldModel(5, 3, tiny_model(updates=updates, hidden=32), Seeds(1))
+    model.learn(buffer.view())
+    return model, buffer
+
+
+def test_it_learns_what_can_be_learned():
+    model, buffer = fitted(400)
+    quality = model.quality(buffer.view())
+    assert quality.r2 > 0.9
+    assert quality.rows > 50
+    untrained, _ = fitted(0)
+    assert untrained.quality(buffer.view()).r2 < 0.2
+
+
+def test_it_does_not_learn_what_cannot():
+    rows = linear(1)
+    rng = Seeds(2).rng()
+    shuffled = rows._replace(change=rng.permutation(rows.change), ended=np.zeros(400, np.bool_))
+    model, buffer = fitted(100, shuffled._replace(ended=rows.ended))
+    assert model.quality(buffer.view()).r2 < 0.3
+
+
+def test_what_is_held_out_teaches_nothing():
+    rows = linear(1)
+    buffer = filled(rows)
+    held = buffer.view().held_out
+    assert 0.1 < held.mean() < 0.4
+    spoiled = rows._replace(change=np.where(held[:, None], np.float32(1e3), rows.change))
+    one, _ = fitted(5, rows)
+    other, _ = fitted(5, spoiled)
+    assert all(same_bits(one.state()[name], other.state()[name]) for name in one.state())
+
+
+def test_a_change_after_the_end_of_a_battle_teaches_nothing():
+    rows = linear(1)
+    spoiled = rows._replace(change=np.where(rows.ended[:, None], np.float32(1e3), rows.change))
+    one, other = fitted(5, rows)[0].state(), fitted(5, spoiled)[0].state()
+    assert all(same_bits(one[name], other[name]) for name in one)
+
+
+def test_heads_draw_rows_of_their_own():
+    model, _ = fitted(5)
+    weights = model.state()["weights.0"]
+    assert not np.allclose(weights[0], weights[1])
+
+
+def test_only_a_view_of_sealed_rows_is_taken():
+    model, buffer = fitted(1)
+    auxiliary = AuxBuffer()
+    auxiliary.add(linear(2))
+    for given in (auxiliary, auxiliary.rows(), buffer, linear(2)):
+        with pytest.raises(TypeError, match="PrimaryView"):
+            model.learn(given)
+    with pytest.raises(ProvenanceError, match="sealed"):
+        PrimaryView((auxiliary.rows(),))
+
+
+def test_the_gate_refuses_what_others_made():
+    buffer = PrimaryBuffer(100, 4, 1)
+    rows = linear(1)
+    tags = Tags.of(Source.ECHO, "auxiliary", np.arange(400))
+    with pytest.raises(ProvenanceError):
+        buffer._gate.primary_batch({"seen": Tagged(rows.seen, tags)})
+
+
+def test_rows_that_are_passed_off_are_counted():
+    buffer = filled(linear(1))
+    assert buffer.view().leaks == 0
+    buffer.forge(linear(2))
+    assert buffer.view().leaks == 400
+
+
+def test_old_windows_are_dropped():
+    buffer = PrimaryBuffer(600, 4, 1)
+    for seed in range(5):
+        buffer.add(linear(seed))
+    assert len(buffer) == 800
+    assert np.array_equal(buffer.view().newest().column("seen"), linear(4).seen)
+
+
+def test_garbage_beside_it_changes_no_bit_and_a_symmetric_one_notices():
+    config = small_amal()
+    session = session_of(config)
+    session.iterate()
+    mixed = session.play()
+    assert len(session.mixer.buffer.auxiliary) > 0
+    assert canary(session.mixer, config, battle_worlds, mixed.fresh) == 0
+    assert canary(session.mixer, symmetric(config), battle_worlds, mixed.fresh) > 0
+
+
+def test_a_canary_needs_something_to_spoil():
+    config = small_amal(auxiliary_share=0.0, late_share=0.0)
+    session = session_of(config)
+    mixed = session.play()
+    with pytest.raises(DataError, match="spoil"):
+        canary(session.mixer, config, battle_worlds, mixed.fresh)
+
+
+def test_a_window_becomes_rows_without_what_was_done_last():
+    _, batch = with_deaths()
+    core = core_features(battle_worlds(small(), 1).contract)
+    rows = transitions_of(batch, core)
+    assert len(core) == 48 - 27
+    assert rows.seen.shape == (batch.ended.size, 21 + 27 + 3)
+    t, e = np.argwhere(~batch.ended)[5]
+    row = t * batch.ended.shape[1] + e
+    change = batch.state[t + 1, e, core] - batch.state[t, e, core]
+    assert np.array_equal(rows.change[row], change)
+    done = rows.seen[row, 21:48].reshape(3, 9).argmax(axis=1)
+    assert np.array_equal(done, batch.actions[t, e])
+    assert np.array_equal(rows.seen[row, 48:], batch.alive[t, e])
+    assert (rows.change[batch.ended.ravel()] == 0.0).all()
+
+
+def test_coverage_tells_wide_from_narrow():
+    wide = linear(1)
+    narrow = wide._replace(seen=wide.seen * np.float32(0.1))
+    found = [coverage(rows, 5, 100, Seeds(0)) for rows in (wide, narrow)]
+    assert found[0] - found[1] == pytest.approx(np.log(10.0))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"heads": 4},
+        {"hidden": 8},
+        {"layers": 1},
+        {"updates": 3},
+        {"batch": 16},
+        {"learning_rate": 1e-2},
+        {"beta": 0.0},
+        {"reward_weight": 0.0},
+        {"end_weight": 1.0},
+    ],
+    ids=str,
+)
+def test_every_setting_of_it_acts(change):
+    def after(config):
+        model = WorldModel(5, 3, config, Seeds(1))
+        model.learn(filled(linear(1)).view())
+        return model.forecast(linear(3)).mean
+
+    one, other = after(TINY), after(tiny_model(**change))
+    assert one.shape != other.shape or not np.allclose(one, other)
