@@ -1,0 +1,164 @@
+"""Who plays: a script or a trained team, with what it thought while it decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_gym.agents.marl import TeamContract, TeamPolicy
+from agent_gym.agents.marl.critic import TeamCritic
+from agent_gym.core.errors import ConfigError, DataError
+from agent_gym.core.seeds import Seeds
+from agent_gym.core.types import FloatArray
+from agent_gym.envs.battle import BattleBatch, script
+from agent_gym.evaluation.battle.replay import Mode
+from agent_gym.evaluation.battle.starts import Start
+
+ENTROPY, VALUE, INFORMATION = "entropy", "value", "information_bonus"
+POLICY, CRITIC = "policy", "critic"
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+class Decided(NamedTuple):
+    """Actions ``[E, agents]``, and signals ``[E]`` of the team or ``[E, agents]``."""
+
+    actions: IntArray
+    signals: Mapping[str, FloatArray]
+
+
+Decide: TypeAlias = Callable[[BattleBatch], Decided]
+Watch: TypeAlias = Callable[[BattleBatch, IntArray], FloatArray]
+"""What somebody thinks of a moment and of what is about to be done, ``[E]`` or ``[E, agents]``."""
+
+
+class Player(Protocol):
+    """Whoever can decide for all agents of a batch."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str | None: ...
+    @property
+    def mode(self) -> Mode: ...
+    def begin(self, batch: BattleBatch, starts: Sequence[Start]) -> Decide: ...
+
+
+class ScriptPlayer:
+    """Implements Player on a script."""
+
+    version: str | None = None
+    mode: Mode = "script"
+
+    def __init__(self, name: str) -> None:
+        script(name, Seeds(0))  # a name that is not known is refused here
+        self.name = name
+
+    def begin(self, batch: BattleBatch, starts: Sequence[Start]) -> Decide:
+        """Begin episodes; what a script draws comes from the first of them."""
+        decide = script(self.name, starts[0].seeds.child("team"))
+        return lambda now: Decided(decide(now), {})
+
+
+class PolicyPlayer:
+    """Implements Player on the policy of a team.
+
+    Args:
+        policy: Who decides.
+        critic: Tells what it expects of each moment, if there is one.
+        greedy: Take the likeliest action always; otherwise it is drawn.
+        name: What it is called.
+        watches: Further signals, by name, such as the information bonus of a world model.
+    """
+
+    def __init__(
+        self,
+        policy: TeamPolicy,
+        critic: TeamCritic | None = None,
+        *,
+        greedy: bool = True,
+        name: str = "policy",
+        watches: Mapping[str, Watch] | None = None,
+    ) -> None:
+        self.policy, self.critic, self.name = policy, critic, name
+        self.version: str | None = policy.version
+        self.mode: Mode = "greedy" if greedy else "drawn"
+        self._watches = dict(watches or {})
+
+    def begin(self, batch: BattleBatch, starts: Sequence[Start]) -> Decide:
+        """Begin episodes on the map the team was made for; each draws from its own start."""
+        self._check(batch)
+        dice = [start.seeds.child("team").rng() for start in starts]
+        memory = self.policy.memory(batch.n_envs)
+        known = None if self.critic is None else self.critic.memory(batch.n_envs)
+
+        def decide(now: BattleBatch) -> Decided:
+            nonlocal memory, known
+            drawn = self.mode == "drawn"
+            draws = np.array([each.random(now.n_agents) for each in dice]) if drawn else None
+            seen, state, legal = now.senses
+            choice = self.policy.act(seen, legal, memory, draws)
+            memory = choice.memory
+            signals: dict[str, FloatArray] = {ENTROPY: choice.entropy.astype(np.float64)}
+            if self.critic is not None and known is not None:
+                values, known = self.critic.values(seen, state, known)
+                first, *others = values
+                signals[VALUE] = values[first]
+                signals |= {f"{VALUE}_{name}": values[name] for name in others}
+            for name, watch in self._watches.items():
+                signals[name] = watch(now, choice.actions)
+            return Decided(choice.actions, signals)
+
+        return decide
+
+    def _check(self, batch: BattleBatch) -> None:
+        ours, contract = self.policy.contract, batch.contract
+        theirs = TeamContract(
+            map=ours.map,
+            agents=batch.n_agents,
+            observation=contract.observation,
+            actions=contract.actions,
+        )
+        if ours != theirs:
+            raise ConfigError(
+                "the team was made for another map",
+                where=f"map {batch.map.name}",
+                found=ours.map,
+                expected="observations and actions of the same names",
+                remedy=f"Play it on {ours.map}",
+            )
+
+
+def open_team(folder: Path, *, greedy: bool = True) -> PolicyPlayer:
+    """Open what training has left: its folder, or the folder of the policy in it.
+
+    A critic beside the policy tells values; without one they are not recorded.
+    """
+    home = folder / POLICY if (folder / POLICY).is_dir() else folder
+    policy = TeamPolicy.load(home)
+    place = home.parent / CRITIC
+    beside = home.name == POLICY and place.is_dir()
+    critic = TeamCritic.load(place) if beside else None
+    if critic is not None and critic.policy != policy.version:
+        raise DataError(
+            "the critic beside this policy judged another one",
+            where=str(place),
+            found=critic.policy,
+            expected=policy.version,
+            remedy="Take the critic away; values are then not recorded",
+        )
+    return PolicyPlayer(policy, critic, greedy=greedy, name=named(folder))
+
+
+def named(folder: Path) -> str:
+    """Return what a team is called: its folder, without the folder of the policy.
+
+    Example:
+        >>> named(Path("runs/3m/policy")), named(Path("runs/3m"))
+        ('3m', '3m')
+    """
+    whole = folder.resolve()
+    return whole.parent.name if whole.name == POLICY else whole.name
