@@ -38,6 +38,7 @@ COMMANDS = {
     "judge": "Score trajectories of a group against each other; how far a judge can be trusted.",
     "llm": "Language models that run on this machine.",
     "market": "Generate synthetic markets and measure how real they look.",
+    "marl": "Teams: train, compare and diagnose them, record their battles and watch them.",
     "nightly": "Play the suite, compare with the baseline, report.",
     "oracle": "What a market with a known law lets anyone earn, after costs.",
     "promotion": "How sure the promotion gate and the rollout's monitor are.",

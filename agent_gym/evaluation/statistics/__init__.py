@@ -33,6 +33,7 @@ from agent_gym.evaluation.statistics.survival import (
     kaplan_meier,
     log_rank,
 )
+from agent_gym.evaluation.statistics.time_ratios import TimeRatio, time_ratio
 from agent_gym.evaluation.statistics.track_record import (
     Moments,
     dsr,
@@ -54,6 +55,7 @@ __all__ = [
     "Profile",
     "Spa",
     "Survival",
+    "TimeRatio",
     "block_length",
     "bootstrap_interval",
     "dsr",
@@ -78,5 +80,6 @@ __all__ = [
     "seeds_interval",
     "sign_flip",
     "spa",
+    "time_ratio",
     "wilson",
 ]

@@ -30,7 +30,7 @@ def iqm(scores: ArrayLike) -> float:
         4.5
     """
     table = table_of(scores)
-    return float(_middle(table.reshape(1, -1))[0])
+    return float(middle_means(table.reshape(1, -1))[0])
 
 
 def iqm_interval(
@@ -44,7 +44,7 @@ def iqm_interval(
     drawn = []
     for done in range(0, reps, size):
         picks = rng.integers(runs, size=(min(size, reps - done), runs, tasks))
-        drawn.append(_middle(table[picks, np.arange(tasks)].reshape(len(picks), -1)))
+        drawn.append(middle_means(table[picks, np.arange(tasks)].reshape(len(picks), -1)))
     return percentile_interval(iqm(table), np.concatenate(drawn), level)
 
 
@@ -95,7 +95,8 @@ def _counts(rng: np.random.Generator, reps: int, tasks: int, runs: int) -> Float
     return counts.reshape(reps, tasks, runs).astype(np.float64)
 
 
-def _middle(rows: FloatArray) -> FloatArray:
+def middle_means(rows: FloatArray) -> FloatArray:
+    """Return the mean of the middle half of each row."""
     cut = rows.shape[1] // 4
     ordered = np.sort(rows, axis=1)
     means: FloatArray = ordered[:, cut : rows.shape[1] - cut].mean(axis=1)

@@ -93,6 +93,20 @@ class Survival:
         estimate, first, last = (_first(self.times[end <= 0.5 + ROUNDING]) for end in ends)
         return MedianTime(estimate, first, last, self.level)
 
+    def restricted_mean(self, until: float) -> float:
+        """Return the mean time to it, or to ``until`` for those who have not seen it by then.
+
+        Example:
+            >>> kaplan_meier([1.0, 2.0, 4.0], [True, False, False]).restricted_mean(4.0)
+            3.0
+        """
+        if until < 0.0:
+            raise DataError("a time is at least 0", found=until)
+        before = self.times < until
+        edges = np.concatenate(([0.0], self.times[before], [until]))
+        heights = np.concatenate(([1.0], self.share[before]))
+        return float(np.diff(edges) @ heights)
+
 
 @dataclass(frozen=True, slots=True)
 class LogRank:
@@ -128,7 +142,7 @@ def kaplan_meier(times: ArrayLike, reached: ArrayLike, *, level: float = 0.95) -
         ([6.0, 7.0, 10.0], [0.571, 0.381, 0.0])
     """
     inside("a level", level, 0.0, 1.0)
-    when, seen = _watched(times, reached)
+    when, seen = watched(times, reached)
     moments = np.unique(when[seen])
     at_risk = np.array([np.sum(when >= moment) for moment in moments], dtype=np.int64)
     events = np.array([np.sum(seen & (when == moment)) for moment in moments], dtype=np.int64)
@@ -164,7 +178,7 @@ def log_rank(
         reached_b: Whether it happened there.
         seeds: Where dealings come from if there are too many to count; by default one fixed node.
     """
-    first, second = _watched(times_a, reached_a), _watched(times_b, reached_b)
+    first, second = watched(times_a, reached_a), watched(times_b, reached_b)
     when, seen = (np.concatenate(both) for both in zip(first, second, strict=True))
     if not seen.any():
         return None
@@ -181,7 +195,8 @@ def log_rank(
     )
 
 
-def _watched(times: ArrayLike, reached: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
+def watched(times: ArrayLike, reached: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return times and whether it happened then, checked."""
     when, seen = row_of(times), np.asarray(reached, dtype=np.bool_)
     if seen.shape != when.shape:
         raise DataError("each time says whether it happened", found=(when.shape, seen.shape))

@@ -1,0 +1,186 @@
+"""``agent-gym marl compare``: algorithms beside each other, over seeds and maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import Field
+
+from agent_gym.apps.cli.config_options import with_options, words_of
+from agent_gym.apps.cli.marl_choices import (
+    SEED_FOLDER,
+    default_folder,
+    jobs_of,
+    names_of,
+    tasks_of,
+    team_of,
+)
+from agent_gym.apps.cli.marl_compare_view import comparison_view
+from agent_gym.apps.cli.marl_view import shown_trainings
+from agent_gym.apps.cli.output import emit
+from agent_gym.apps.cli.workspace import check_target, source_commit
+from agent_gym.core.errors import AgentError, ConfigError, DataError
+from agent_gym.core.manifest import describe
+from agent_gym.core.registry import Config
+from agent_gym.evaluation.marl import TeamRun, compare_teams, run_of
+from agent_gym.reporting.marl import COMPARISON, places, write_comparison
+from agent_gym.training.marl.jobs import TeamJob, run_teams
+from agent_gym.training.marl.runs import Trained, stored_training
+from agent_gym.training.marl.trainer import RECORD
+from agent_gym.training.rl.result import error_text
+
+
+class CompareJob(Config):
+    """Who is compared on what."""
+
+    algos: str = Field(
+        default="mappo,mappo-reuse,ippo", description="shipped configs or files, by comma"
+    )
+    maps: str = Field(
+        default="3m", description="by comma; each may say its own, such as 3m:kills@500000"
+    )
+    seeds: int = Field(default=20, ge=2, le=10_000, description="seeds of each algorithm and map")
+    seed: int = Field(default=0, ge=0, description="first seed")
+    steps: int | None = Field(
+        default=None, ge=1, description="steps of all environments (default those of the configs)"
+    )
+    reward: str | None = Field(
+        default=None, description="dense, kills or sparse (default that of the configs)"
+    )
+    stop_early: bool = Field(default=False, description="stop trainings that win often enough")
+
+
+class StudyPlaces(Config):
+    """Where to, and by how many processes."""
+
+    jobs: int = Field(default=1, ge=1, le=256, description="processes; changes no number")
+    runs: Path | None = Field(
+        default=None, description="folder of all trainings (default results/experiments/marl)"
+    )
+    out: Path | None = Field(default=None, description="folder for JSON, page and pictures")
+
+
+Study = list[tuple[TeamRun, Trained]]
+
+
+@with_options("outputs", StudyPlaces, "Where to")
+@with_options("job", CompareJob, "What is compared")
+def compare(
+    job: CompareJob,
+    outputs: StudyPlaces,
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Folders of finished trainings; nothing is played then."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Train what is missing and compare: win rates, areas, steps to 80 %, verdicts.
+
+    An arm matches MAPPO if the ratio of steps is below 1.15 at the upper end of its interval, and
+    beats it below 1 against MAPPO and against MAPPO with reuse; all else is not shown.
+    """
+    check_outputs(outputs, COMPARISON)
+    if folders:
+        _refuse_played(job)
+        found = read_folders(folders)
+        words = ["marl", "compare", *map(str, folders)]
+    else:
+        found = played(compare_jobs(job, outputs), outputs.jobs)
+        words = ["marl", "compare", *words_of(job)]
+    document = study_document(compare_teams([run for run, _ in found]).as_dict(), found, words)
+    if outputs.out is not None:
+        write_comparison(outputs.out, document)
+    emit(document, as_json=as_json, view=comparison_view(document))
+
+
+def compare_jobs(job: CompareJob, outputs: StudyPlaces) -> list[TeamJob]:
+    """Return all trainings, those that are done included."""
+    tasks = tasks_of(job.maps, job.reward, job.steps)
+    seeds = range(job.seed, job.seed + job.seeds)
+    teams = [
+        team_of(word, task, stop_early=job.stop_early)
+        for task in tasks
+        for word in names_of(job.algos, "--algos")
+    ]
+    return [
+        each for team in teams for each in jobs_of(team, default_folder(team, outputs.runs), seeds)
+    ]
+
+
+def played(jobs: Sequence[TeamJob], workers: int) -> Study:
+    """Train what is missing and return all; one that failed is an error that says which."""
+    with shown_trainings(jobs, workers):
+        ran = run_teams(jobs, workers)
+    if not ran.complete:
+        raise KeyboardInterrupt
+    found = []
+    for job, result in zip(jobs, ran.results, strict=True):
+        if not isinstance(result, Trained):
+            raise AgentError(
+                "a training has failed, so there is nothing to compare",
+                where=job.label,
+                found=error_text(result, "it was not done"),
+                remedy="The same command goes on with what is missing; the others are kept",
+            )
+        found.append((run_of(result.record, job.arm), result))
+    return found
+
+
+def read_folders(folders: Sequence[Path]) -> Study:
+    """Return all finished trainings in or below folders; an arm is called like its folder."""
+    found: Study = []
+    for top in folders:
+        places = sorted({path.parent for path in top.rglob(RECORD)}, key=_order)
+        if not places:
+            raise DataError(
+                "there is no finished training here",
+                where=str(top),
+                expected=f"folders with {RECORD}",
+                remedy="Name what `agent-gym marl train` has written",
+            )
+        for place in places:
+            trained = stored_training(place)
+            if trained is not None:
+                own = place.parent.name if place.name.startswith(SEED_FOLDER) else None
+                found.append((run_of(trained.record, own), trained))
+    return found
+
+
+def _order(place: Path) -> tuple[str, int, str]:
+    number = place.name.removeprefix(SEED_FOLDER)
+    return str(place.parent), int(number) if number.isdigit() else 0, place.name
+
+
+def study_document(document: dict[str, Any], found: Study, words: Sequence[str]) -> dict[str, Any]:
+    """Add where it comes from, and the seconds that it took, which are all that differs."""
+    manifest = describe(
+        argv=["agent-gym", *words],
+        config={"runs": sorted({run.config_hash for run, _ in found})},
+        data={"maps": sorted({trained.record["manifest"]["data"]["map"] for _, trained in found})},
+        seeds=tuple(sorted({run.seed for run, _ in found})),
+        commit=source_commit(),
+    )
+    timings: dict[str, dict[str, list[float]]] = {}
+    for run, trained in found:
+        timings.setdefault(run.task, {}).setdefault(run.arm, []).append(trained.cpu_s)
+    return document | {"manifest": manifest.model_dump(mode="json"), "cpu_s": timings}
+
+
+def check_outputs(outputs: StudyPlaces, name: str) -> None:
+    """Raise ConfigError unless the files of a study can be written."""
+    for path in () if outputs.out is None else places(outputs.out, name):
+        check_target(path)
+
+
+def _refuse_played(job: CompareJob) -> None:
+    said = sorted(job.model_fields_set)
+    if said:
+        raise ConfigError(
+            "folders hold what was played, so nothing else can be asked of them",
+            where="agent-gym marl compare",
+            found=", ".join(said),
+            remedy="Leave out the folders, or these options",
+        )

@@ -1,0 +1,90 @@
+"""``agent-gym marl train``: a team trained with several seeds, each judged on fresh starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.marl_choices import (
+    SeedRuns,
+    Task,
+    Team,
+    TeamChoice,
+    default_folder,
+    jobs_of,
+    team_of,
+)
+from agent_gym.apps.cli.marl_view import seed_row, shown_trainings, trained_view
+from agent_gym.apps.cli.output import EXIT_RUN, emit
+from agent_gym.apps.cli.train_options import parse_settings
+from agent_gym.core.seeds import Seeds
+from agent_gym.evaluation.marl import arm_figures, horizon, run_of
+from agent_gym.training.marl.jobs import Ran, TeamJob, run_teams
+from agent_gym.training.marl.runs import Trained
+
+SEEDS = Seeds(0).child("training of a team")
+
+
+@with_options("runs", SeedRuns, "How often, and where to")
+@with_options("choice", TeamChoice, "What is trained")
+def train(
+    choice: TeamChoice,
+    runs: SeedRuns,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Setting by dotted key, such as learn.epochs=5."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Train a team with several seeds and judge each from fresh starts, greedily.
+
+    What was stopped goes on where it was, to the bit; what is done is not done again.
+    """
+    settings = parse_settings(pairs or ())
+    task = Task(choice.map, choice.reward, choice.steps)
+    team = team_of(choice.word(), task, stop_early=choice.stop_early, changes=settings)
+    folder = runs.out or default_folder(team)
+    seeds = range(choice.seed, choice.seed + runs.seeds)
+    words = [word for pair in pairs or () for word in ("--set", pair)]
+    jobs = jobs_of(team, folder, seeds, words)
+    with shown_trainings(jobs, runs.jobs):
+        ran = run_teams(jobs, runs.jobs)
+    if not ran.complete:
+        raise KeyboardInterrupt
+    payload = _payload(team, folder, jobs, ran)
+    emit(payload, as_json=as_json, view=trained_view(payload))
+    if payload["failed"]:
+        raise typer.Exit(EXIT_RUN)
+
+
+def _payload(team: Team, folder: Path, jobs: list[TeamJob], ran: Ran) -> dict[str, Any]:
+    done = [
+        (run_of(result.record, team.name), result)
+        for result in ran.results
+        if isinstance(result, Trained)
+    ]
+    figures: dict[str, Any] | None = None
+    if done:
+        runs = [run for run, _ in done]
+        figures = arm_figures(runs, horizon(runs), SEEDS).as_dict()
+    world = team.config.world
+    return {
+        "title": f"{team.name} on {world.map} ({world.reward}), {team.config.env_steps:,} steps",
+        "arm": team.name,
+        "map": world.map,
+        "reward": world.reward,
+        "config": team.config.model_dump(mode="json"),
+        "seeds": [seed_row(run, result.cpu_s) for run, result in done],
+        "figures": figures,
+        "failed": {
+            str(job.config.seed): result
+            for job, result in zip(jobs, ran.results, strict=True)
+            if not isinstance(result, Trained)
+        },
+        "folder": str(folder),
+    }

@@ -1,0 +1,70 @@
+"""The comparison as a page: the answer first, then a picture and the tables of every task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_gym.reporting.marl.words import (
+    ARM_HEADS,
+    RATIO_HEADS,
+    arm_row,
+    percent_interval,
+    ratio_row,
+    seeds_words,
+    verdict_words,
+)
+from agent_gym.reporting.umc_gates.words import table
+
+READING = """## How to read this
+
+- *Final wins*: greedy episodes from fresh starts after the last step, which no look has used. The
+  figure is the interquartile mean over seeds, with a 95 % interval from seeds that are resampled
+  within each task. *Worst seed* hides nothing.
+- *Mean over steps*: the area under the curve of greedy looks, all steps counted, those of
+  auxiliary teams and of their selection included. It begins at 0 and is straight between looks; a
+  training that stopped early stays where it was.
+- *Steps to 80 % and 95 %*: the first look that shows it, as censored data: median by Kaplan and
+  Meier with the interval of Brookmeyer and Crowley; `?` is an end that was not reached. "8 of
+  10" says how many seeds got there in time; without a median fewer than half did. A look has few
+  episodes and looks are some thousand steps apart, so times are no finer than that.
+- *Ratio*: steps of the same seed under two algorithms, on the logarithmic scale; the mean of the
+  middle half of all pairs, with a 95 % interval from resampled pairs (moved outwards for their
+  small number). A pair of which one side did not get there is open at that end and nothing is
+  filled in: *above* means that the first did not, *below* that the second did not.
+- *Verdicts*, fixed before there were figures: an algorithm **matches** MAPPO if the upper end is
+  below 1.15, and **beats** it if the upper end is below 1 against MAPPO and against MAPPO with
+  reuse of samples. All else is *not shown*, fewer than 10 pairs included.
+- Win rates hold for this engine alone and are never compared with those of another. Every seed is
+  in the JSON file.
+"""
+
+
+def comparison_markdown(document: Mapping[str, Any], picture: str) -> str:
+    """Return the page; equal documents give equal text."""
+    parts = ["# Teams: who wins, and how soon", _answer(document), f"![Win rates]({picture})"]
+    for name, task in document["tasks"].items():
+        rows = [arm_row(arm, own, document["cpu_s"][name]) for arm, own in task["arms"].items()]
+        parts += [f"## {name}", f"Judged up to {task['until']:,} steps.", table(ARM_HEADS, rows)]
+        if task["ratios"]:
+            parts.append(table(RATIO_HEADS, [ratio_row(one) for one in task["ratios"]]))
+    if document["overall"]:
+        rows = [
+            [arm, percent_interval(own["final"]), percent_interval(own["area"])]
+            for arm, own in document["overall"].items()
+        ]
+        parts += [
+            "## All tasks together",
+            table(("algorithm", "final wins", "mean over steps"), rows),
+        ]
+    parts += [READING + f"\n    {document['manifest']['command']}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _answer(document: Mapping[str, Any]) -> str:
+    lines = []
+    for name, task in document["tasks"].items():
+        lines.append(f"- **{name}**")
+        lines += [f"    - {arm}: {seeds_words(own)}." for arm, own in task["arms"].items()]
+        lines += [f"    - {words}" for words in verdict_words(task)]
+    return "\n".join(lines)

@@ -1,0 +1,148 @@
+"""The pictures: win rates over steps, seeds that got there, differences, figures and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from agent_gym.evaluation.marl.ablation import METRICS, STEPS
+from agent_gym.evaluation.statistics import kaplan_meier
+from agent_gym.reporting.canvas import (
+    DASHES,
+    FAINT,
+    INK,
+    PALETTE,
+    WIDE,
+    new_figure,
+    round_numbers,
+    short_name,
+    step_axis,
+    svg_of,
+    title,
+    title_and_names,
+)
+from agent_gym.reporting.marl.words import SHORT
+
+HALF = WIDE // 2
+TIMED = "0.8"
+GOOD, BAD, SHOWN = PALETTE[0], PALETTE[1], FAINT
+
+
+def comparison_svg(document: Mapping[str, Any]) -> str:
+    """Return win rates over steps, and the share of seeds that got to 80 %, one row a task."""
+    tasks = document["tasks"]
+    drawn, panels = new_figure(WIDE, 320 * len(tasks), columns=2, rows=len(tasks))
+    names = dict.fromkeys(arm for task in tasks.values() for arm in task["arms"])
+    looks = {
+        arm: {"color": PALETTE[at % len(PALETTE)], "ls": DASHES[at % len(DASHES)], "lw": 2.0}
+        for at, arm in enumerate(names)
+    }
+    for row, (name, task) in enumerate(tasks.items()):
+        _curves(panels[2 * row], name, task, looks)
+        _arrivals(panels[2 * row + 1], name, task, looks)
+    return _text(drawn)
+
+
+def _curves(panel: Axes, name: str, task: Mapping[str, Any], looks: Mapping[str, Any]) -> None:
+    for arm, own in task["arms"].items():
+        curve, colour = own["curve"], looks[arm]["color"]
+        steps = [0.0, *curve["env_steps"]]
+        panel.plot(steps, _percents(curve["middle"]), label=short_name(arm), **looks[arm])
+        if curve["low"] is not None:
+            ends = _percents(curve["low"]), _percents(curve["high"])
+            panel.fill_between(steps, *ends, color=colour, alpha=0.15, lw=0)
+    _axes(panel, task["until"])
+    title_and_names(panel, f"{name}: greedy wins, IQM and 95 % band", HALF)
+
+
+def _arrivals(panel: Axes, name: str, task: Mapping[str, Any], looks: Mapping[str, Any]) -> None:
+    for arm, own in task["arms"].items():
+        found = own["steps_to"][TIMED]
+        law = kaplan_meier(found["times"], found["seen"])
+        steps = np.concatenate(([0.0], law.times, [float(task["until"])]))
+        heights = [100.0 * (1.0 - law.at(step)) for step in steps]
+        panel.step(steps, heights, where="post", label=short_name(arm), **looks[arm])
+    _axes(panel, task["until"])
+    title_and_names(panel, f"{name}: seeds that have shown 80 %", HALF)
+
+
+def _axes(panel: Axes, until: int) -> None:
+    panel.set_xlim(0.0, 1.01 * until)
+    panel.set_ylim(-3.0, 103.0)
+    step_axis(panel, HALF)
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
+    panel.set_xlabel("Environment steps, all counted", fontsize=11, color=FAINT)
+
+
+def _percents(shares: Sequence[float]) -> list[float]:
+    return [0.0, *(100.0 * share for share in shares)]
+
+
+def ablation_svg(document: Mapping[str, Any]) -> str:
+    """Return every difference with its interval: one row a task, one panel a figure."""
+    found = document["comparisons"]
+    tasks = list(dict.fromkeys(one["task"] for one in found))
+    arms = list(dict.fromkeys(one["arm"] for one in found))
+    drawn, panels = new_figure(
+        WIDE, (110 + 26 * len(arms)) * len(tasks), columns=len(METRICS), rows=len(tasks)
+    )
+    places = ((task, metric) for task in tasks for metric in METRICS)
+    for panel, (task, metric) in zip(panels, places, strict=True):
+        own = [one for one in found if (one["task"], one["metric"]) == (task, metric)]
+        scale = 1.0 if metric == STEPS else 100.0
+        for one in own:
+            ends = (scale * one["estimate"], scale * one["low"], scale * one["high"])
+            _bar(panel, arms.index(one["arm"]), ends, GOOD if one["shown"] else SHOWN)
+        panel.axvline(0.0, color=INK, lw=0.8)
+        _names(panel, arms if metric == next(iter(METRICS)) else [""] * len(arms))
+        unit = "log" if metric == STEPS else "points"
+        title(panel, f"{task}: {SHORT[metric]}, {unit}")
+        panel.xaxis.set_major_locator(round_numbers(4))
+    return _text(drawn)
+
+
+def diagnosis_svg(document: Mapping[str, Any]) -> str:
+    """Return every figure beside its bounds, each on a scale of its own; seeds are faint dots."""
+    found = {name: one for name, one in document["figures"].items() if one["value"] is not None}
+    rows = max(1, -(-len(found) // 3))
+    drawn, panels = new_figure(WIDE, 86 * rows, columns=3, rows=rows)
+    for panel in panels[len(found) :]:
+        panel.set_axis_off()
+    for panel, (name, one) in zip(panels, found.items(), strict=False):
+        low, high = one["interval"] or (None, None)
+        seeds = [value for value in one["by_seed"] if value is not None]
+        panel.plot(seeds, [0.0] * len(seeds), "o", ms=4.0, color=FAINT, alpha=0.4)
+        _bar(panel, 0, (one["value"], low, high), GOOD if one["passed"] else BAD)
+        for bound in (one["low"], one["high"]):
+            if bound is not None:
+                panel.plot([bound] * 2, [-0.5, 0.5], color=INK, lw=1.8)
+        panel.set_yticks([])
+        panel.set_ylim(0.8, -0.8)
+        panel.margins(x=0.12)
+        panel.xaxis.set_major_locator(round_numbers(4))
+        title(panel, f"{name.replace('_', ' ')}: {one['bound']}", above=3.0)
+    return _text(drawn)
+
+
+def _bar(
+    panel: Axes, place: int, ends: tuple[float, float | None, float | None], colour: str
+) -> None:
+    value, low, high = ends
+    if low is not None and high is not None:
+        panel.plot([low, high], [place, place], color=colour, lw=2.0)
+    panel.plot([value], [place], color=colour, marker="o", ms=5.0)
+
+
+def _names(panel: Axes, names: Sequence[str]) -> None:
+    panel.set_yticks(range(len(names)), [short_name(name) for name in names])
+    panel.set_ylim(len(names) - 0.4, -0.6)
+
+
+def _text(drawn: Figure) -> str:
+    lines = svg_of(drawn).decode().splitlines()
+    return "\n".join(line.rstrip() for line in lines) + "\n"

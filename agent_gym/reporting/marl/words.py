@@ -1,0 +1,158 @@
+"""Rows and sentences about teams, the same at a terminal and on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_gym.evaluation.marl.ablation import AREA, FINAL, STEPS
+from agent_gym.reporting.canvas import steps_text
+from agent_gym.reporting.text import DASH, chance, many
+
+ARM_HEADS = (
+    "algorithm",
+    "seeds",
+    "final wins",
+    "worst seed",
+    "mean over steps",
+    "steps to 80 %",
+    "steps to 95 %",
+    "CPU s",
+)
+RATIO_HEADS = ("steps of", "over those of", "to", "ratio", "95 %", "pairs", "open pairs")
+DIFFERENCE_HEADS = ("task", "arm", "figure", "difference", "95 %", "p (Holm)", "seeds", "")
+BRIEF = ("algorithm", "seeds", "final wins", "mean over steps", "steps to 80 %", "CPU s")
+"""What fits a terminal."""
+SHORT = {AREA: "mean over steps", FINAL: "final wins", STEPS: "steps to 80 %"}
+
+
+def percent(share: float | None) -> str:
+    """Return a share as people say it.
+
+    Example:
+        >>> percent(0.9512), percent(1.0), percent(None)
+        ('95.1 %', '100 %', '-')
+    """
+    return DASH if share is None else f"{100.0 * share:.3g} %"
+
+
+def percent_interval(found: Mapping[str, Any]) -> str:
+    """Return an estimate of a share and its interval."""
+    middle = percent(found["estimate"])
+    if found["low"] is None:
+        return middle
+    return f"{middle} ({100.0 * found['low']:.3g}-{100.0 * found['high']:.3g})"
+
+
+def time_words(found: Mapping[str, Any]) -> str:
+    """Return the median of steps with its interval, and how many seeds got there if not all did.
+
+    Example:
+        >>> median = {"estimate": 56000.0, "low": 48000.0, "high": None}
+        >>> time_words({"median": median, "reached": 8, "not_reached": 2})
+        '56k (48k-?), 8 of 10'
+        >>> nobody = {"estimate": None, "low": None, "high": None}
+        >>> time_words({"median": nobody, "reached": 2, "not_reached": 8})
+        '2 of 10'
+    """
+    median, lacking = found["median"], found["not_reached"]
+    there = f"{found['reached']} of {found['reached'] + lacking}"
+    if median["estimate"] is None:
+        return there
+    ends = "-".join(
+        "?" if median[end] is None else steps_text(median[end]) for end in ("low", "high")
+    )
+    words = f"{steps_text(median['estimate'])} ({ends})"
+    return f"{words}, {there}" if lacking else words
+
+
+def arm_row(arm: str, own: Mapping[str, Any], cpu_s: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the row of an arm on a task."""
+    spent = cpu_s.get(arm, ())
+    return [
+        arm,
+        str(len(own["seeds"])),
+        percent_interval(own["final"]),
+        percent(own["worst_seed"]),
+        percent_interval(own["area"]),
+        *(time_words(found) for found in own["steps_to"].values()),
+        f"{sum(spent) / len(spent):.0f}" if spent else DASH,
+    ]
+
+
+def ratio_row(one: Mapping[str, Any]) -> list[str]:
+    """Return the row of a ratio; what is open is said to be."""
+    middle = (
+        f"{one['estimate']:.2f}" if one["estimate"] is not None else _stretch(one, "least", "most")
+    )
+    above, below = one["open_above"], one["open_below"]
+    return [
+        one["arm"],
+        one["against"],
+        f"{100 * one['win_rate']:.0f} %",
+        middle,
+        _stretch(one, "low", "high"),
+        str(one["pairs"]),
+        f"{above} above, {below} below" if above or below else "none",
+    ]
+
+
+def _stretch(one: Mapping[str, Any], low: str, high: str) -> str:
+    if one[high] is None:
+        return f"above {one[low]:.2f}" if one[low] > 0.0 else "open"
+    return f"{one[low]:.2f} to {one[high]:.2f}" if one[low] > 0.0 else f"below {one[high]:.2f}"
+
+
+def verdict_words(task: Mapping[str, Any]) -> list[str]:
+    """Return one sentence an arm; there is none for the controls themselves."""
+    return [_verdict(arm, one) for arm, one in task["verdicts"].items()]
+
+
+def _verdict(arm: str, one: Mapping[str, Any]) -> str:
+    said = {
+        "beats": f"{arm} beats MAPPO and MAPPO with reuse",
+        "matches": f"{arm} matches MAPPO",
+        "not shown": f"{arm}: not shown to match MAPPO",
+    }
+    return f"{said[one['word']]} ({one['why']})."
+
+
+def difference_row(one: Mapping[str, Any]) -> list[str]:
+    """Return the row of a difference between an arm and the whole."""
+    return [
+        one["task"],
+        one["arm"],
+        SHORT[one["metric"]],
+        _gap(one["metric"], one["estimate"]),
+        f"{_gap(one['metric'], one['low'])} to {_gap(one['metric'], one['high'])}",
+        chance(one["p_holm"]),
+        str(one["seeds"]),
+        "differs" if one["shown"] else "",
+    ]
+
+
+def _gap(metric: str, value: float) -> str:
+    """Return a difference in points of per cent, that of logarithms as a change of steps."""
+    if metric == STEPS:
+        return f"{value:+.2f}"
+    return f"{100.0 * value:+.1f}"
+
+
+def idle_words(document: Mapping[str, Any]) -> str:
+    """Say which arms change nothing, and of which the seeds are too few to say so."""
+    few, least = document["too_few_seeds"], document["fewest_seeds"]
+    arms = list(dict.fromkeys(one["arm"] for one in document["comparisons"]))
+    if arms and set(arms) <= set(few):
+        return f"There are too few seeds to say that a part does nothing: {least} are needed."
+    idle = ", ".join(document["idle"]) or "none"
+    words = (
+        "Arms whose interval holds 0 in every figure on every task, so that what they change is "
+        f"not shown to do anything: {idle}."
+    )
+    return f"{words} Too few seeds to say so: {', '.join(few)}." if few else words
+
+
+def seeds_words(own: Mapping[str, Any]) -> str:
+    """Return how many seeds win nearly always from fresh starts."""
+    good = own["seeds_above"]["0.95"]
+    return f"{good} of {many(len(own['seeds']), 'seed')} win at least 95 % of fresh starts"

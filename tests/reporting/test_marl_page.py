@@ -1,0 +1,166 @@
+"""Pages about teams: the answer first, every figure there, nothing that was not seen filled in."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from agent_gym.core.errors import DataError
+from agent_gym.evaluation.marl import compare_arms, compare_teams, over_seeds
+from agent_gym.reporting.marl import (
+    ABLATION,
+    COMPARISON,
+    DIAGNOSIS,
+    difference_row,
+    missed_of,
+    places,
+    ratio_row,
+    write_ablation,
+    write_comparison,
+    write_diagnosis,
+)
+from tests.evaluation.team_samples import arm_of
+
+MANIFEST = {"command": "agent-gym marl compare --seeds 12"}
+
+
+def comparison():
+    runs = [
+        *arm_of("mappo", [40_000, 50_000, 60_000] * 4),
+        *arm_of("mappo-reuse", [40_000] * 12),
+        *arm_of("amal", [20_000, 30_000] * 6),
+        *arm_of("ippo", [999_999] * 12),
+    ]
+    cpu_s = {"3m": {"mappo": [5.0, 7.0], "amal": [30.0]}}
+    return compare_teams(runs).as_dict() | {"manifest": MANIFEST, "cpu_s": cpu_s}
+
+
+def ablation():
+    times = [20_000 + 10_000 * (seed % 3) for seed in range(12)]
+    slower = [steps + 30_000 for steps in times]
+    runs = [*arm_of("amal", times), *arm_of("slow", slower), *arm_of("same", times)]
+    arms = {"amal": "nothing", "slow": "`learn.epochs` = 1", "same": "`amal.lambda_info` = 0.0"}
+    return compare_arms(runs, "amal").as_dict() | {"manifest": MANIFEST, "arms": arms}
+
+
+def report(**values):
+    bounds = {"leaks": (None, 0), "calibration": (0.2, None), "bonus_ratio": (0.02, 0.5)}
+    given = {"leaks": 0, "calibration": 0.3, "bonus_ratio": 0.1} | values
+    return {
+        "figures": {
+            name: {
+                "value": value,
+                "low": bounds[name][0],
+                "high": bounds[name][1],
+                "bound": "in words",
+                "passed": value is not None
+                and (bounds[name][0] is None or value >= bounds[name][0])
+                and (bounds[name][1] is None or value <= bounds[name][1]),
+            }
+            for name, value in given.items()
+        }
+    }
+
+
+def words_of(picture):
+    drawn = ElementTree.fromstring(picture.read_text())
+    return " ".join(node.text or "" for node in drawn.iter() if node.tag.endswith("text"))
+
+
+def test_the_page_of_a_comparison_answers_first(tmp_path):
+    write_comparison(tmp_path, comparison())
+    data, page, picture = places(tmp_path, COMPARISON)
+    text = page.read_text()
+    assert text.index("amal beats MAPPO and MAPPO with reuse") < text.index("![Win rates]")
+    assert "mappo: 12 of 12 seeds win at least 95 % of fresh starts." in text
+    assert "ippo: not shown to match MAPPO (not below 1.15 against MAPPO)." in text
+    assert "| 0 of 12 | 0 of 12 | - |" in text  # nobody got there, and nobody said how long it took
+    assert "| ippo | mappo | 80 % | above " in text
+    assert "12 above, 0 below" in text
+    assert "| 6 |" in text.splitlines()[text.splitlines().index("## 3m") + 6]
+    assert MANIFEST["command"] in text
+    assert json.loads(data.read_text()) == comparison()
+    shown = words_of(picture)
+    assert "mappo-reuse" in shown
+    assert "3m: seeds that have shown 80 %" in shown
+
+
+def test_the_page_of_an_ablation_names_what_does_nothing(tmp_path):
+    write_ablation(tmp_path, ablation())
+    _, page, picture = places(tmp_path, ABLATION)
+    text = page.read_text()
+    assert "2 of 6 differences to `amal` can be told from nothing." in text
+    assert "is not shown to do anything: same." in text
+    assert "| `slow` | `learn.epochs` = 1 |" in text
+    assert text.count("| differs |") == 2
+    assert "slow" in words_of(picture)
+
+
+def test_the_page_of_a_diagnosis_shows_what_was_missed(tmp_path):
+    reports = [report(), report(calibration=0.0), report(calibration=0.1)]
+    document = {"figures": over_seeds(reports), "manifest": MANIFEST}
+    write_diagnosis(tmp_path, document)
+    _, page, picture = places(tmp_path, DIAGNOSIS)
+    text = page.read_text()
+    assert "2 of 3 bounds hold. Missed: `calibration`." in text
+    assert "| 1 of 3 | **missed** |" in text
+    assert "bonus ratio" in words_of(picture)
+    assert missed_of(document) == ["calibration"]
+
+
+def test_one_seed_can_spoil_a_leak_and_what_was_not_seen_keeps_no_bound():
+    found = over_seeds([report(), report(leaks=1)])
+    assert not found["leaks"]["passed"]
+    assert found["calibration"]["passed"]
+    unseen = over_seeds([report(bonus_ratio=None), report()])["bonus_ratio"]
+    assert not unseen["passed"]
+    assert (unseen["value"], unseen["seeds_passed"]) == (0.1, 1)
+    single = over_seeds([report()])
+    assert single["leaks"]["passed"]
+    assert single["leaks"]["interval"] is None
+    with pytest.raises(DataError, match="different figures"):
+        over_seeds([report(), {"figures": {}}])
+
+
+def test_equal_documents_give_equal_files(tmp_path):
+    studies = (
+        (COMPARISON, write_comparison, comparison()),
+        (ABLATION, write_ablation, ablation()),
+        (DIAGNOSIS, write_diagnosis, {"figures": over_seeds([report()]), "manifest": MANIFEST}),
+    )
+    for name, write, document in studies:
+        for side in ("a", "b"):
+            write(tmp_path / side, document)
+        pairs = zip(places(tmp_path / "a", name), places(tmp_path / "b", name), strict=True)
+        assert all(a.read_bytes() == b.read_bytes() for a, b in pairs)
+
+
+def test_rows_say_what_is_open():
+    one = {
+        "arm": "a",
+        "against": "b",
+        "win_rate": 0.8,
+        "estimate": None,
+        "least": 0.0,
+        "most": 0.9,
+        "low": 0.0,
+        "high": None,
+        "pairs": 12,
+        "open_above": 1,
+        "open_below": 6,
+    }
+    assert ratio_row(one)[3:] == ["below 0.90", "open", "12", "1 above, 6 below"]
+    row = difference_row(
+        {
+            "task": "3m",
+            "arm": "a",
+            "metric": "log_steps",
+            "estimate": 0.1,
+            "low": -0.1,
+            "high": 0.3,
+            "p_holm": 0.5,
+            "shown": False,
+            "seeds": 10,
+        }
+    )
+    assert row[3:5] == ["+0.10", "-0.10 to +0.30"]
