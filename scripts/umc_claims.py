@@ -1,4 +1,4 @@
-"""Measure what is said of the parts of UMC, each beside its control.
+"""Measure what is said of the parts of UMC; controls are beside them here or in the tests.
 
     python scripts/umc_claims.py [--out docs/results/umc_claims.json] [--only NAME ...]
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -104,6 +105,16 @@ def test_d13_d15_the_hidden_state_does_not_collapse():
     pressed = RecurrentTier(SMALL.model_copy(update=dear))
     pressed.fit(TurningDrift().draw(2_000, Seeds(0)), Seeds(1))
     assert pressed.looks[-1].kl < tier.looks[-1].kl / 4  # so it could have
+
+
+def test_d15_the_hidden_state_is_drawn_with_a_noise_of_its_own():
+    columns, batch = batch_of(SMALL, noisy(1))
+    network = RecurrentNetwork(SMALL, columns, Seeds(3))
+    drawn = free_energy(network, batch).emission
+    otherwise = free_energy(network, replace(batch, noise=-batch.noise)).emission
+    assert not torch.equal(drawn, otherwise)
+    again = free_energy(network, replace(batch, noise=batch.noise.clone())).emission
+    assert torch.equal(drawn, again)
 
 
 def test_d1_every_parameter_gets_a_gradient():

@@ -80,7 +80,7 @@ def test_a_lambda_at_its_bound_is_told_and_not_taken_for_a_free_one() -> None:
     report = report_of(UMCAgent, "clamps")
     assert errors_of(report) == []
     (told,) = [found for found in report.findings("note") if "lambda" in found.what]
-    assert "by design" in told.what
+    assert "not confirmed" in told.what
     assert told.evidence["share_of_later_half"] == 1.0
     free = next(f.what for f in report.findings("fine") if "move freely" in f.what)
     assert "surprise" in free

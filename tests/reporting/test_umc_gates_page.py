@@ -92,7 +92,7 @@ def test_the_page_of_the_gates_names_what_was_missed_and_shows_every_figure(tmp_
     data, page, picture = places(tmp_path, GATES)
     text = page.read_text()
     assert "4 of 5 bounds hold" in text
-    assert "were set after a first run (decision 20)" in text
+    assert "Set after a first run (decision 20)" in text
     assert "nothing was chosen" not in text
     assert "Missed: `C.m2.share`." in text
     assert "## C: missed" in text

@@ -14,11 +14,6 @@ from agent_gym.agents.umc.market_gi import MarketGIConfig
 from agent_gym.agents.umc.policy import ActorConfig
 from agent_gym.core.registry import Config
 
-LAMBDA_RESTS = (
-    "on recorded bars every position teaches the same, so lambda changes no decision there and "
-    "goes where little information drives it."
-)
-
 
 class UMCConfig(Config):
     """How UMC models the market, what it prefers, and what it reckons a trade to cost.
@@ -82,11 +77,6 @@ class UMCConfig(Config):
         if len(set(self.inputs)) != len(self.inputs) or "close" in self.inputs:
             raise ValueError("every input is named once, and close is none of them")
         return self
-
-    @property
-    def signals_at_rest(self) -> dict[str, str]:
-        """Return the signals that may rest at a bound by design, for the audit, and why."""
-        return {"lambda": LAMBDA_RESTS}
 
     @property
     def needs(self) -> tuple[str, ...]:

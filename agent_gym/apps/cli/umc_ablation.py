@@ -36,7 +36,10 @@ class AblationJob(Config):
     """Which arms, where, and how often."""
 
     markets: str = Field(default=",".join(ALL), description="markets, by comma")
-    arms: str | None = Field(default=None, description="arms, by comma (default all)")
+    arms: str | None = Field(
+        default=None,
+        description="arms on recorded bars, by comma (default all); e1 and echo play their own",
+    )
     seeds: int = Field(default=20, ge=2, description="paths of each market")
     heavy_seeds: int = Field(
         default=0, ge=0, description="paths for arms that take torch and minutes each"

@@ -41,7 +41,7 @@ class GatesJob(Config):
     agent: str = Field(default=UMC, description="agent, such as umc or umc:kelly_fraction=0.5")
     only: str = Field(default="".join(LETTERS), description="gates by letter, such as ABC or A,B")
     seeds: int = Field(
-        default=20, ge=2, description="paths of each null; M1 has 5 times, others 2 times as many"
+        default=20, ge=2, description="paths of each null; other markets have 2 to 25 times as many"
     )
     seed: int = Field(default=0, ge=0, description="first seed")
     bars: int | None = Field(

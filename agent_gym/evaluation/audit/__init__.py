@@ -19,7 +19,7 @@ from agent_gym.evaluation.audit.finding import (
 )
 from agent_gym.evaluation.audit.run import Check, Plain, audit
 from agent_gym.evaluation.audit.stream import Stream, record, replay
-from agent_gym.evaluation.audit.subject import Books, Greedy, Resting, Subject, market_world
+from agent_gym.evaluation.audit.subject import Books, Greedy, Subject, market_world
 
 __all__ = [
     "AuditReport",
@@ -29,7 +29,6 @@ __all__ = [
     "Finding",
     "Greedy",
     "Plain",
-    "Resting",
     "Severity",
     "Stream",
     "Subject",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from agent_gym.core.types import FloatArray, Inspectable, Learner
 from agent_gym.evaluation.audit.changed_bars import lesson
 from agent_gym.evaluation.audit.finding import Finding, fine, note, unchecked, warning
 from agent_gym.evaluation.audit.stream import Stream, are_targets, record, targets_of
-from agent_gym.evaluation.audit.subject import Resting, Subject, weights_of
+from agent_gym.evaluation.audit.subject import Subject, weights_of
 
 LESSON_BARS = 240
 
@@ -43,11 +43,11 @@ class Clamps:
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Look at an episode of the market, and at the weights after a lesson."""
-        yield from self._signals(subject.stream, _reasons(subject))
+        yield from self._signals(subject.stream)
         yield from self._weights(subject)
         yield from _actions(subject.stream)
 
-    def _signals(self, stream: Stream, reasons: Mapping[str, str]) -> Iterator[Finding]:
+    def _signals(self, stream: Stream) -> Iterator[Finding]:
         signals = _signals_of(stream)
         if not signals:
             yield unchecked("It gives no signals with its decisions.")
@@ -57,9 +57,6 @@ class Clamps:
             wrong = self._stuck(name, values)
             if wrong is None:
                 sound.append(name)
-            elif name in reasons:
-                by_design = f"{wrong.what} It is so by design: {reasons[name]}"
-                yield note(by_design, **wrong.evidence)
             else:
                 yield wrong
         if sound:
@@ -135,12 +132,6 @@ class Clamps:
             return None
         share = float((sizes == sizes.max()).mean())
         return share if share >= self._config.share else None
-
-
-def _reasons(subject: Subject) -> Mapping[str, str]:
-    """Return why some signals may rest at a bound, as the agent's config says."""
-    config = subject.config
-    return config.signals_at_rest if isinstance(config, Resting) else {}
 
 
 def _signals_of(stream: Stream) -> dict[str, FloatArray]:

@@ -2,7 +2,7 @@
 
 A check sees nothing but a ``Subject``. What else an agent can do it says by the protocols of
 ``core.types``: SeriesAgent (a series door), Learner (fit), Inspectable (weights and losses),
-Saveable (save and load), and ``Greedy`` below; its config may say more, see ``Resting``.
+Saveable (save and load), and ``Greedy`` below.
 """
 
 from __future__ import annotations
@@ -29,14 +29,6 @@ class Greedy(Protocol):
     """An agent that explores unless it is told to act as well as it can, from then on."""
 
     def act_greedily(self) -> None: ...
-
-
-@runtime_checkable
-class Resting(Protocol):
-    """A config that says which signals may rest at a bound by design, and why."""
-
-    @property
-    def signals_at_rest(self) -> Mapping[str, str]: ...
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agent_gym.evaluation.protocol.nulls import LEAST_NET_BP, NOTHING_BP
+from agent_gym.evaluation.protocol.nulls import LEAST_NET_BP
 
 Rule: TypeAlias = Literal[
     "at least", "at most", "equals", "interval holds", "interval above", "shown only"
@@ -33,14 +33,12 @@ class Bound:
         value: The number of the rule; None where a figure is only shown, or where the number of
             seeds decides.
         unit: Of figure and value.
-        slack: How far an interval may miss the value: rounding, nothing to live on.
     """
 
     what: str
     rule: Rule
     value: float | None
     unit: str
-    slack: float = 0.0
 
     def holds(self, value: float, low: float | None, high: float | None) -> bool | None:
         """Say whether a figure passes; None where it is only shown.
@@ -62,7 +60,7 @@ class Bound:
             return False
         if self.rule == "interval above":
             return low > self.value
-        return low <= self.value + self.slack and high >= self.value - self.slack
+        return low <= self.value <= high
 
 
 def _nulls() -> dict[str, Bound]:
@@ -70,10 +68,10 @@ def _nulls() -> dict[str, Bound]:
     for name in NULLS:
         where = name.upper()
         found[f"A.{name}.timing"] = Bound(
-            f"what timing earns before costs on {where}", "interval holds", 0.0, BP_BAR, NOTHING_BP
+            f"what timing earns before costs on {where}", "interval holds", 0.0, BP_BAR
         )
         found[f"A.{name}.gross"] = Bound(
-            f"what is earned before costs on {where}", "interval holds", 0.0, BP_BAR, NOTHING_BP
+            f"what is earned before costs on {where}", "interval holds", 0.0, BP_BAR
         )
         found[f"B.{name}.lucky"] = Bound(
             f"seeds of {where} with PSR above .95", "at most", None, SEEDS
@@ -136,7 +134,7 @@ BOUNDS: dict[str, Bound] = {
     "D.costs": Bound(
         "expected loss after the break: what was paid", "at most", MOST_BREAK_DAYS, DAYS
     ),
-    "D.net_loss": Bound("loss after the break with all its luck", "shown only", None, DAYS),
+    "D.net_loss": Bound("loss after the break with all its luck", "at most", MOST_BREAK_DAYS, DAYS),
     "D.gross": Bound(
         "gain after the break before costs, where nothing can be gained",
         "interval holds",
