@@ -50,9 +50,9 @@ INTRODUCTION = """# UMC on real bars
 
 Walk-forward with the trial registry: each fold learns from its past alone, in one account, beside
 baselines with the same costs and timing (taker 10 bp, slippage 1 bp, half spread .5 bp). The last
-stretch was held out and not opened. Both walks are made again by `make umc-real`. Trials behind DSR are
-those of the walk itself, baselines and their grid among them; earlier versions of the agent, which
-were walked over the same bars, are not counted, so DSR is rather too high.
+stretch was held out and not opened. Both walks are made again by `make umc-real`. Trials behind DSR
+are those of the walk itself, baselines and their grid among them; earlier versions of the agent,
+which were walked over the same bars, are not counted, so DSR is rather too high.
 """
 
 

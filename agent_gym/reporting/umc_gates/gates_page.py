@@ -18,7 +18,7 @@ RULES = {
 HEADS = ("figure", "found", "interval", "bound", "seeds", "")
 ORIGIN = (
     "The bounds are those of the design. Set after a first run (decision 20): M3 at 5 bp with the "
-    "preference for gain, the larger numbers of paths, and `D.costs` and `D.gross` beside the plain "
+    "preference for gain, the larger numbers of paths, `D.costs` and `D.gross` beside the plain "
     "loss of gate D, which is mostly luck. Intervals of gate A hold for all four nulls together "
     "(98.75 % each). Rows of the recurrent tier have three seeds. What `F.g4_policy` projects is a "
     "policy made for the test: nothing that trades learns from echoes. The figures of every seed "
