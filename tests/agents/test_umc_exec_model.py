@@ -17,7 +17,7 @@ from agent_gym.core.errors import DataError
 from agent_gym.core.seeds import Seeds
 
 PRIOR = SlippagePrior()
-TRUTH = np.array([0.3, 0.6, 25.0, 0.02])
+TRUTH = np.array([0.3, 25.0, 0.02])
 NOISE = 1.5
 
 
@@ -26,7 +26,6 @@ def fills(seed, count, truth=TRUTH, noise=NOISE):
     rows = np.column_stack(
         [
             np.ones(count),
-            rng.uniform(0.5, 6.0, count),
             np.sqrt(rng.uniform(0.0, 0.2, count)),
             rng.uniform(20.0, 90.0, count),
         ]
@@ -51,7 +50,7 @@ def test_nothing_seen_changes_nothing_and_nothing_is_changed_in_place():
     before = {name: part.copy() for name, part in belief.weights().items()}
     rows, paid = fills(0, 5)
     belief.updated(rows, paid)
-    same = belief.updated(np.empty((0, 4)), np.empty(0))
+    same = belief.updated(np.empty((0, 3)), np.empty(0))
     for name, part in before.items():
         assert np.array_equal(belief.weights()[name], part)
         assert np.array_equal(same.weights()[name], part)
@@ -85,7 +84,7 @@ def test_a_wrong_model_is_not_recovered():
     """The negative control: the slippages belong to other orders."""
     rows, paid = fills(0, 4000)
     post = PRIOR.belief().updated(rows, Seeds(1).rng().permutation(paid))
-    assert abs(post.mean()[2] - TRUTH[2]) > 10.0
+    assert abs(post.mean()[1] - TRUTH[1]) > 10.0
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
@@ -97,7 +96,7 @@ def test_intervals_hold_what_they_promise_when_truth_comes_from_the_prior(level,
     for world in range(worlds):
         noise = math.sqrt(belief.scale() / rng.gamma(belief.shape))
         doubt = noise / np.sqrt(np.diag(belief.precision))
-        truth = belief.mean() + doubt * rng.standard_normal(4)
+        truth = belief.mean() + doubt * rng.standard_normal(3)
         rows, paid = fills(world, seen + 1, truth, noise)
         post = belief.updated(rows[:-1], paid[:-1])
         low, high = post.interval_bp(rows[-1], level)
@@ -108,7 +107,7 @@ def test_intervals_hold_what_they_promise_when_truth_comes_from_the_prior(level,
 
 def test_an_interval_is_that_of_students_t():
     post = PRIOR.belief().updated(*fills(0, 3))
-    row = order_inputs(0.1, 2.0, 60.0)
+    row = order_inputs(0.1, 60.0)
     low, high = post.interval_bp(row, 0.9)
     width = math.sqrt(post.scale() / post.shape * (1 + row @ np.linalg.solve(post.precision, row)))
     right = t(2 * post.shape, loc=row @ post.mean(), scale=width).interval(0.9)
@@ -122,7 +121,7 @@ def test_an_interval_is_that_of_students_t():
 @pytest.mark.parametrize("seen", [0, 1, 50])
 def test_information_is_half_the_log_of_one_plus_doubt_over_noise(seen):
     post = PRIOR.belief().updated(*fills(2, seen))
-    rows = order_inputs([0.0, 0.01, 0.3], 2.0, 60.0)
+    rows = order_inputs([0.0, 0.01, 0.3], 60.0)
     gain = post.information_gain(rows)
     right = information_gain_linear(rows, post.covariance(), post.noise_variance())
     assert np.allclose(gain, right, rtol=1e-9)
@@ -133,7 +132,7 @@ def test_information_is_half_the_log_of_one_plus_doubt_over_noise(seen):
 def test_information_is_what_a_fill_really_teaches_about_the_coefficients():
     """The entropy of the coefficients in units of the noise falls by it at every fill."""
     belief = PRIOR.belief()
-    row = order_inputs(0.1, 2.0, 60.0)
+    row = order_inputs(0.1, 60.0)
     told = float(belief.information_gain(row))
     after = belief.updated(row, 3.0)
     fall = 0.5 * (np.linalg.slogdet(after.precision)[1] - np.linalg.slogdet(belief.precision)[1])
@@ -144,7 +143,7 @@ def test_information_is_what_a_fill_really_teaches_about_the_coefficients():
 def test_noise_information_against_draws():
     """All that a fill teaches: entropy of what is expected less that of the noise, by sampling."""
     belief, rng, draws = PRIOR.belief().updated(*fills(0, 4)), Seeds(6).rng(), 200_000
-    row = order_inputs(0.1, 2.0, 60.0)
+    row = order_inputs(0.1, 60.0)
     width = math.sqrt(
         belief.scale() / belief.shape * (1 + row @ np.linalg.solve(belief.precision, row))
     )
@@ -160,23 +159,19 @@ def test_noise_information_against_draws():
 
 def test_no_order_costs_and_teaches_nothing():
     belief = PRIOR.belief().updated(*fills(0, 20))
-    prices = price_orders(belief, np.array([0.0, 0.5, -0.5, 1.0]), 0.1, 2.0, 60.0)
-    assert prices.cost[0] == prices.variance[0] == prices.information[0] == 0.0
+    prices = price_orders(belief, np.array([0.0, 0.5, -0.5, 1.0]), 0.1, 60.0)
+    assert prices.cost[0] == prices.information[0] == 0.0
     assert (prices.cost[1:] > 0).all()
     assert (prices.information[1:] > 0).all()
     assert prices.cost[1] == prices.cost[2]  # buying and selling alike
     assert prices.cost[3] > 2 * prices.cost[1]  # impact: twice the order costs more than twice
-    row = order_inputs(0.05, 2.0, 60.0)
+    row = order_inputs(0.05, 60.0)
     assert prices.cost[1] == pytest.approx(0.5 * BASIS_POINT * float(row @ belief.mean()))
-    deviation = 0.5 * BASIS_POINT * float(belief.predictive_deviation_bp(row))
-    assert prices.variance[1] == pytest.approx(deviation**2)
 
 
 OTHER = {
     "fixed_bp": 1.0,
     "fixed_deviation_bp": 3.0,
-    "spread_share": 0.9,
-    "spread_deviation": 1.0,
     "impact_bp": 50.0,
     "impact_deviation_bp": 5.0,
     "sigma_share": 0.1,
@@ -189,8 +184,8 @@ OTHER = {
 @pytest.mark.parametrize("field", OTHER)
 def test_d45_every_field_of_the_prior_acts(field):
     def told(prior):
-        prices = price_orders(prior.belief(), np.array([0.5, 1.0]), 0.1, 2.0, 60.0)
-        return [prices.cost.tolist(), prices.variance.tolist(), prices.information.tolist()]
+        prices = price_orders(prior.belief(), np.array([0.5, 1.0]), 0.1, 60.0)
+        return [prices.cost.tolist(), prices.information.tolist()]
 
     assert set(OTHER) == set(SlippagePrior.model_fields)
     assert told(PRIOR.model_copy(update={field: OTHER[field]})) != told(PRIOR)
@@ -198,8 +193,8 @@ def test_d45_every_field_of_the_prior_acts(field):
 
 def test_the_prior_is_what_its_fields_say():
     belief = PRIOR.belief()
-    assert np.allclose(belief.mean(), [0.0, 0.5, 10.0, 0.0])
-    assert np.allclose(np.sqrt(np.diag(belief.covariance())), [1.0, 0.25, 20.0, 0.05])
+    assert np.allclose(belief.mean(), [0.0, 10.0, 0.0])
+    assert np.allclose(np.sqrt(np.diag(belief.covariance())), [1.0, 20.0, 0.05])
     assert math.sqrt(belief.noise_variance()) == pytest.approx(2.0)
 
 
@@ -209,9 +204,9 @@ def test_weights_round_trip_and_broken_ones_are_refused():
     assert np.array_equal(again.mean(), belief.mean())
     assert again.noise_variance() == belief.noise_variance()
     for name, broken in (
-        ("pull", np.zeros(3)),
-        ("pull", np.full(4, np.nan)),
-        ("precision", -np.eye(4)),
+        ("pull", np.zeros(2)),
+        ("pull", np.full(3, np.nan)),
+        ("precision", -np.eye(3)),
         ("counts", np.array([0.5, 10.0])),
         ("counts", np.array([9.0, 0.0])),
     ):
@@ -222,11 +217,11 @@ def test_weights_round_trip_and_broken_ones_are_refused():
 def test_broken_fills_and_orders_are_refused():
     belief = PRIOR.belief()
     with pytest.raises(DataError, match="one row of inputs"):
-        belief.updated(np.ones((2, 4)), np.ones(3))
+        belief.updated(np.ones((2, 3)), np.ones(3))
     with pytest.raises(DataError, match="finite"):
-        belief.updated([1.0, np.nan, 0.0, 1.0], 1.0)
+        belief.updated([1.0, np.nan, 0.0], 1.0)
     with pytest.raises(DataError, match="at least 0 of the volume"):
-        order_inputs([-0.1], 2.0, 60.0)
-    for spread, sigma in ((np.nan, 60.0), (-1.0, 60.0), (2.0, np.inf)):
+        order_inputs([-0.1], 60.0)
+    for sigma in (np.nan, -1.0, np.inf):
         with pytest.raises(DataError, match="at least 0"):
-            order_inputs([0.1], spread, sigma)
+            order_inputs([0.1], sigma)

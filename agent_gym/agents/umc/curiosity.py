@@ -86,11 +86,11 @@ class Curiosity:
         sigma = float(trace.series.sigma[0])
         if fills[KNOWN] > 0.0:
             row = order_inputs(
-                fills[[PARTICIPATION]], 0.0, float(trace.series.expected_sigma[0]) * IN_BP
+                fills[[PARTICIPATION]], float(trace.series.expected_sigma[0]) * IN_BP
             )
             self._belief = self._belief.updated(row, fills[[SLIPPAGE]])
         prices = price_orders(
-            self._belief, levels - levels[held], float(fills[SIZE]), 0.0, sigma * IN_BP
+            self._belief, levels - levels[held], float(fills[SIZE]), sigma * IN_BP
         )
         allowed = np.flatnonzero(np.isfinite(energies))
         base = energies[allowed] + prices.cost[allowed] / sigma

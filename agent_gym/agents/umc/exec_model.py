@@ -1,8 +1,9 @@
 """What a trade will cost, learned from what trades did cost: a Bayesian regression of slippage.
 
-Slippage in basis points is linear in (1, spread, root of participation, volatility) with Gaussian
-noise. Belief is normal-inverse-gamma, so every answer is exact. This is one place where an action
-changes what will be observed: a larger order costs more and says more about impact.
+Slippage in basis points is linear in (1, root of participation, volatility) with Gaussian noise;
+half a spread is part of what is fixed. Belief is normal-inverse-gamma, so every answer is exact.
+This is one place where an action changes what will be observed: a larger order costs more and says
+more about impact.
 
 The model does not ask where a fill comes from; whoever feeds it decides what may teach it.
 """
@@ -22,7 +23,7 @@ from agent_gym.core.errors import DataError
 from agent_gym.core.registry import Config
 from agent_gym.core.types import FloatArray
 
-INPUTS = ("one", "spread_bp", "root_participation", "sigma_bp")
+INPUTS = ("one", "root_participation", "sigma_bp")
 BASIS_POINT = 1e-4
 LN_2PI = float(np.log(2.0 * np.pi))
 
@@ -30,10 +31,10 @@ LN_2PI = float(np.log(2.0 * np.pi))
 class SlippagePrior(Config):
     """What is believed of slippage before the first fill."""
 
-    fixed_bp: float = Field(default=0.0, description="slippage of a small order without a spread")
+    fixed_bp: float = Field(
+        default=0.0, description="slippage of a small order, half the spread in it"
+    )
     fixed_deviation_bp: float = Field(default=1.0, gt=0, description="how unsure that is")
-    spread_share: float = Field(default=0.5, description="share of the spread that is paid")
-    spread_deviation: float = Field(default=0.25, gt=0, description="how unsure that is")
     impact_bp: float = Field(default=10.0, description="slippage at the whole volume of a bar")
     impact_deviation_bp: float = Field(default=20.0, gt=0, description="how unsure that is")
     sigma_share: float = Field(default=0.0, description="share of a bar's deviation that is paid")
@@ -45,11 +46,10 @@ class SlippagePrior(Config):
 
     def belief(self) -> SlippageBelief:
         """Return the belief that this prior is."""
-        mean = np.array([self.fixed_bp, self.spread_share, self.impact_bp, self.sigma_share])
+        mean = np.array([self.fixed_bp, self.impact_bp, self.sigma_share])
         deviation = np.array(
             [
                 self.fixed_deviation_bp,
-                self.spread_deviation,
                 self.impact_deviation_bp,
                 self.sigma_deviation,
             ]
@@ -115,37 +115,33 @@ class OrderPrices:
 
     Attributes:
         cost: Expected slippage, as a return on equity.
-        variance: Of that return.
         information: Nats about the coefficients and the noise; 0 without an order.
     """
 
     cost: FloatArray
-    variance: FloatArray
     information: FloatArray
 
 
-def order_inputs(participation: ArrayLike, spread_bp: float, sigma_bp: float) -> FloatArray:
+def order_inputs(participation: ArrayLike, sigma_bp: float) -> FloatArray:
     """Return rows of inputs for orders of several sizes, as shares of the bar's volume.
 
     Example:
-        >>> order_inputs([0.0, 0.04], spread_bp=2.0, sigma_bp=60.0).tolist()
-        [[1.0, 2.0, 0.0, 60.0], [1.0, 2.0, 0.2, 60.0]]
+        >>> order_inputs([0.0, 0.04], sigma_bp=60.0).tolist()
+        [[1.0, 0.0, 60.0], [1.0, 0.2, 60.0]]
     """
     shares = np.asarray(participation, np.float64)
     if not (np.isfinite(shares).all() and (shares >= 0.0).all()):
         raise DataError("an order is at least 0 of the volume", found=shares.tolist())
-    for name, value in (("spread_bp", spread_bp), ("sigma_bp", sigma_bp)):
-        if not (math.isfinite(value) and value >= 0.0):
-            raise DataError(f"{name} is a number of at least 0", where="order", found=value)
+    if not (math.isfinite(sigma_bp) and sigma_bp >= 0.0):
+        raise DataError("sigma_bp is a number of at least 0", where="order", found=sigma_bp)
     ones = np.ones_like(shares)
-    return np.stack([ones, spread_bp * ones, np.sqrt(shares), sigma_bp * ones], axis=-1)
+    return np.stack([ones, np.sqrt(shares), sigma_bp * ones], axis=-1)
 
 
 def price_orders(
     belief: SlippageBelief,
     change: FloatArray,
     equity_per_volume: float,
-    spread_bp: float,
     sigma_bp: float,
 ) -> OrderPrices:
     """Return what changes of position cost and teach; no order costs and teaches nothing.
@@ -154,14 +150,12 @@ def price_orders(
         belief: About slippage.
         change: Of position, as fractions of equity, signed.
         equity_per_volume: Equity over the volume of a bar, in the same money.
-        spread_bp: Spread now.
         sigma_bp: Deviation of one bar's return now.
     """
     size: FloatArray = np.abs(change)
-    rows = order_inputs(size * equity_per_volume, spread_bp, sigma_bp)
+    rows = order_inputs(size * equity_per_volume, sigma_bp)
     taught = belief.information_gain(rows) + belief.noise_information()
     return OrderPrices(
         cost=size * BASIS_POINT * belief.expected_cost_bp(rows),
-        variance=(size * BASIS_POINT * belief.predictive_deviation_bp(rows)) ** 2,
         information=np.where(size > 0.0, taught, 0.0),
     )

@@ -118,7 +118,7 @@ def learned_costs(batch: PrimaryBatch) -> SlippageBelief:
     """Return what the fills of a batch say about the cost of orders."""
     filled = np.flatnonzero(batch[TRADED] > 0.0)
     sigma_bp = BP * float(np.diff(np.log(batch[CLOSE])).std())
-    rows = order_inputs(batch[PARTICIPATION][filled], 0.0, sigma_bp)
+    rows = order_inputs(batch[PARTICIPATION][filled], sigma_bp)
     return SlippagePrior().belief().updated(rows, batch[PAID][filled])
 
 
