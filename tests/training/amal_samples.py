@@ -25,6 +25,11 @@ def amal(**changes):
         "auxiliary_share": 0.5,
         "late_share": 0.1,
         "cem_probes": 8,
+        "cem_episodes": 0.0,
+        "cem_space": "subspace",
+        "cem_elites": 0.5,
+        "cem_kl": 0.1,
+        "cem_max_kl": 0.5,
     }
     return AmalConfig(**(given | changes))
 

@@ -78,6 +78,7 @@ CHANGES = [
     {"cem_space": "last_layer"},
     {"cem_directions": 8},
     {"cem_elites": 0.3},
+    {"cem_episodes": 50.0},
     {"cem_selection": False},
     {"cem_recentre": 0.3},
     {"cem_kl": 0.2},
@@ -190,7 +191,7 @@ def test_without_correction_the_past_is_taken_for_the_present(tmp_path):
 
 
 def test_a_diagnosis_judges_every_idea(tmp_path):
-    config = small_amal({"env_steps": 1_800, "evaluation": FEW})
+    config = small_amal({"env_steps": 2_000, "evaluation": FEW})
     report = diagnose(config, tmp_path)
     figures = report["figures"]
     assert json.loads((tmp_path / "diagnosis.json").read_text()) == json.loads(json.dumps(report))

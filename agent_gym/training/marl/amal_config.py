@@ -57,14 +57,14 @@ class AmalConfig(Config):
     win_memory: float = Field(
         default=0.9, ge=0, lt=1, description="how slowly the win rate moves that fades the bonus"
     )
-    num_auxiliary_agents: int = Field(default=10, ge=2, description="auxiliary teams")
+    num_auxiliary_agents: int = Field(default=8, ge=2, description="auxiliary teams")
     evolution_frequency: int = Field(
-        default=10, ge=1, description="iterations from one generation to the next"
+        default=10, ge=1, description="iterations from one generation to the next, at least"
     )
     auxiliary_share: float = Field(
         default=0.1, ge=0, lt=1, description="of all environment steps; 0: no auxiliary teams"
     )
-    late_share: float = Field(default=0.0, ge=0, lt=1, description="the same once it wins often")
+    late_share: float = Field(default=0.05, ge=0, lt=1, description="the same once it wins often")
     late_win_rate: float = Field(default=0.3, gt=0, le=1, description="what often means")
     auxiliary_weight: float = Field(
         default=0.3, ge=0, description="what their rows count, a fresh one is 1; 0: not learned"
@@ -76,13 +76,16 @@ class AmalConfig(Config):
         default=WorldModelConfig(), description="the model of the world"
     )
     cem_space: Space = Field(
-        default="subspace",
+        default="bias",
         description="what is shifted: the last layer's bias, the last layer in random directions "
         "or in all of them, or every weight",
     )
     cem_directions: int = Field(default=16, ge=1, description="of a subspace")
     cem_elites: float = Field(
-        default=0.5, gt=0, le=1, description="share whose shifts are averaged"
+        default=0.3, gt=0, le=1, description="share whose shifts are averaged"
+    )
+    cem_episodes: float = Field(
+        default=4.0, ge=0, description="that a team has ended, on average, before all are judged"
     )
     cem_selection: bool = Field(
         default=True, description="false: drawn anew every time (a control)"
@@ -91,18 +94,18 @@ class AmalConfig(Config):
         default=0.9, ge=0, le=1, description="what is left of the mean shift in the next generation"
     )
     cem_kl: float = Field(
-        default=0.1, gt=0, description="median divergence from the primary team, in nats"
+        default=0.3, gt=0, description="median divergence from the primary team, in nats"
     )
-    cem_max_kl: float = Field(default=0.5, gt=0, description="who is further away is pulled back")
+    cem_max_kl: float = Field(default=0.6, gt=0, description="who is further away is pulled back")
     cem_probes: int = Field(
         default=64, ge=2, description="primary moments on which that is measured"
     )
-    cem_return_weight: float = Field(default=0.5, ge=0, description="of the rank by returns")
+    cem_return_weight: float = Field(default=0.8, ge=0, description="of the rank by returns")
     cem_information_weight: float = Field(
-        default=0.3, ge=0, description="of the rank by information"
+        default=0.1, ge=0, description="of the rank by information"
     )
     cem_diversity_weight: float = Field(
-        default=0.2, ge=0, description="of the rank by being different"
+        default=0.1, ge=0, description="of the rank by being different"
     )
 
     @model_validator(mode="after")

@@ -131,7 +131,7 @@ class AMALAgent:
         self.model.learn(view)
         fell = before - self.model.forecast(rows).errors()
         self._quality = self.model.quality(view)
-        self._said = self._saturated(said), _rank_correlation(said.ravel(), fell)
+        self._said = self._saturated(said), rank_correlation(said.ravel(), fell)
 
     def _saturated(self, said: FloatArray) -> float:
         most = np.log(self.config.model.heads)
@@ -202,7 +202,7 @@ class AMALAgent:
         )
 
 
-def _rank_correlation(one: FloatArray, other: FloatArray) -> float | None:
+def rank_correlation(one: FloatArray, other: FloatArray) -> float | None:
     """Return Spearman's correlation; None if one of them does not vary."""
     if np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
         return None

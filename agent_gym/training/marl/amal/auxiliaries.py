@@ -139,7 +139,9 @@ class Auxiliaries:
     def grow_older(self, policy: TeamPolicy, probes: Probes) -> bool:
         """Count an iteration; return whether the generation is over and another one has begun."""
         self._age += 1
-        if self._age < self._config.evolution_frequency or not self._scores[4].any():
+        _, ended, _, _, steps = self._scores
+        young = self._age < self._config.evolution_frequency
+        if young or not steps.any() or ended.mean() < self._config.cem_episodes:
             return False
         scores = self.mean_returns()
         fitness = self.fitness(policy, probes)

@@ -26,7 +26,7 @@ from agent_gym.training.marl.amal.probes import (
     symmetric,
 )
 from agent_gym.training.marl.amal.sign_test import signs
-from agent_gym.training.marl.amal.transitions import transitions_of
+from agent_gym.training.marl.amal.transitions import Transitions, joined_rows, transitions_of
 from agent_gym.training.marl.batch import TEAM
 from agent_gym.training.marl.config import TeamTrainConfig
 from agent_gym.training.marl.mixing import Mixed
@@ -37,9 +37,11 @@ from agent_gym.training.marl.worlds import MakeWorlds, battle_worlds
 from agent_gym.training.threads import torch_threads
 
 REPORT = "diagnosis.json"
-EPISODES_ANEW = 8
-EARLY = 10
+EPISODES_ANEW = 32
+EARLY = 20
 """Iterations that are early: where auxiliary teams should see more than the primary one."""
+CANARY_EVERY = 10
+DRAWS = 8
 
 
 @dataclass
@@ -100,6 +102,7 @@ class _Examination:
         self.session = Session(config, make_worlds, agent)
         self.series = Series()
         self._seeds = Seeds(config.seed).child("marl", "diagnosis")
+        self._seen: tuple[list[Transitions], list[Transitions]] = [], []
         self._noise = NoiseProbe(agent, config.n_envs, self._seeds.child("noise"))
 
     def iterate(self) -> Progress:
@@ -116,18 +119,24 @@ class _Examination:
 
     def _around_model(self, mixed: Mixed) -> None:
         agent, i = self.agent, self.session.iteration
-        self._noise.take_in(transitions_of(mixed.fresh, agent.core))
+        rows = transitions_of(mixed.fresh, agent.core)
+        self._noise.take_in(rows)
         self.series.add("least_information", float(agent.information(mixed.fresh).min()))
-        if len(agent.buffer.auxiliary) and i % EARLY in (0, 1):
+        if len(agent.buffer.auxiliary) and i % CANARY_EVERY in (0, 1):
             for name, config in (("canary", self.config), ("forged", symmetric(self.config))):
                 self.series.add(name, canary(agent, config, self._make, mixed.fresh))
-        if mixed.others and i < EARLY:
-            count, seeds = mixed.others[0].env_steps, self._seeds.child("coverage", i)
-            theirs, ours = (
-                coverage(transitions_of(each, agent.core), len(agent.core), count, seeds)
-                for each in (mixed.others[0], mixed.fresh)
-            )
-            self.series.add("coverage", theirs - ours)
+        if i < EARLY:
+            self._seen[0].append(rows)
+            self._seen[1].extend(transitions_of(each, agent.core) for each in mixed.others)
+
+    def _coverage(self) -> None:
+        """Compare how widely early states of both kinds of teams are spread."""
+        ours, theirs = (joined_rows(each) for each in self._seen)
+        count = min(len(ours.ended), len(theirs.ended)) // 2
+        for draw in range(DRAWS if count > 1 else 0):
+            seeds, width = self._seeds.child("coverage", draw), len(self.agent.core)
+            spread = [coverage(rows, width, count, seeds) for rows in (theirs, ours)]
+            self.series.add("coverage", spread[0] - spread[1])
 
     def _before_learning(self, mixed: Mixed) -> dict[str, Any]:
         """Return the ratios of every batch; compare gradients and spreads of advantages."""
@@ -171,6 +180,7 @@ class _Examination:
 
     def report(self) -> dict[str, Any]:
         """Return every figure with its bound, and the series behind them."""
+        self._coverage()
         told = [each.as_dict() for each in self.session.told]
         return {
             "kind": "diagnosis of AMAL",
@@ -203,7 +213,8 @@ def figures(
             1.0 - last / start if start and last is not None else None, low=0.6
         ),
         "information_least": _figure(_least(series["least_information"]), low=0.0),
-        "calibration": _figure(_mean(_column(told, "calibration")), low=0.2),
+        "calibration": _figure(_while_paid(told), low=0.2),
+        "calibration_whole_run": _figure(_mean(_column(told, "calibration")), low=0.0),
         "noise_share": _figure(_mean(noise[-5:]), high=0.1),
         "bonus_ratio": _figure(ratio[0] if ratio else None, low=0.02, high=0.5),
         "bonus_ratio_fall": _figure(1.0 - ratio[-1] / ratio[0] if ratio else None, low=0.0),
@@ -237,6 +248,15 @@ def _figure(
 
 def _column(told: list[dict[str, Any]], name: str) -> list[float]:
     return [row[name] for row in told if row[name] is not None]
+
+
+def _while_paid(told: list[dict[str, Any]]) -> float | None:
+    """Return the mean calibration, in which an iteration counts by what its bonus counted."""
+    rows = [row for row in told if row["calibration"] is not None and row["lambda_info"] > 0.0]
+    if not rows:
+        return None
+    weights = [row["lambda_info"] for row in rows]
+    return float(np.average([row["calibration"] for row in rows], weights=weights))
 
 
 def _mean(values: list[float]) -> float | None:
