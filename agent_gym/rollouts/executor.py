@@ -92,9 +92,9 @@ class LocalExecutor:
 
     def __exit__(self, *_: object) -> None:
         """End the processes that were kept; a run of another thread is cut short."""
-        kept, self._kept = self._kept or [], None
+        kept, self._kept = self._kept, None
         with self._busy, undisturbed():
-            _kill(kept)
+            _kill(kept or [])
 
     def run(
         self,
@@ -123,13 +123,14 @@ class LocalExecutor:
         _check_limit("timeout_s", timeout_s)
         board = _Board(jobs, progress, self._timeout_s if timeout_s is None else timeout_s)
         n = min(self._size, len(jobs))
-        if self._kept is None or not self._busy.acquire(blocking=False):
+        kept = self._kept  # another thread may leave the block at any moment
+        if kept is None or not self._busy.acquire(blocking=False):
             return self._run(board, [Worker() for _ in range(n)], keep=False)
         try:
-            self._kept += [Worker() for _ in range(n - len(self._kept))]
-            for worker in self._kept:
+            kept += [Worker() for _ in range(n - len(kept))]
+            for worker in kept:
                 worker.bury()
-            return self._run(board, self._kept[:n], keep=True)
+            return self._run(board, kept[:n], keep=True)
         finally:
             self._busy.release()
 

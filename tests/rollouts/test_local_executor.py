@@ -17,6 +17,7 @@ from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import to_json
 from agent_gym.core.registry import Ref
 from agent_gym.rollouts.executor import LocalExecutor
+from agent_gym.rollouts.hands import Worker
 from agent_gym.rollouts.jobs import EpisodeJob, Job, pack, unpack
 from agent_gym.rollouts.progress import progress_bar
 from agent_gym.rollouts.store import StepStore
@@ -280,3 +281,19 @@ def test_leaving_the_block_cuts_a_run_of_another_thread_short():
     (batch,) = found
     assert batch.status == "partial"
     assert batch.rows[-1]["status"] == "cancelled"
+
+
+def test_leaving_the_block_before_the_first_job_is_given_out_is_no_error(monkeypatch):
+    with LocalExecutor(1, imports=IMPORTS) as executor:
+        executor.run([PidJob()])
+        (worker,) = executor._kept
+        bury = Worker.bury
+
+        def left(each):
+            executor._kept = None
+            bury(each)
+
+        monkeypatch.setattr(Worker, "bury", left)
+        batch = executor.run([PidJob()])
+    assert batch.status == "partial"
+    assert worker.pipe is None  # it was killed
