@@ -31,6 +31,8 @@ app = typer.Typer(
 
 EXIT_FOUND = 1
 MARKET = "synthetic/btc-1h"
+TEAMS = ("amal", "ippo", "mappo", "mappo-reuse")
+"""Algorithms of teams, whose training is audited; they are no agents of the registry."""
 LEAST_BARS = 200
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "cyan", "fine": "green"}
 HEADS = {
@@ -66,7 +68,8 @@ def audit_agent(
         str,
         typer.Argument(
             metavar="AGENT|MODEL",
-            help="Name of the agent, such as rules/sma-cross, or the folder of a trained model.",
+            help="Name of the agent, such as rules/sma-cross, the folder of a trained model, or "
+            f"an algorithm of teams: {', '.join(TEAMS)}.",
         ),
     ],
     config: Annotated[
@@ -82,11 +85,15 @@ def audit_agent(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Look for what is silently broken in an agent; the exit code is 1 if there is an error."""
-    pairs, checks = parse_pairs(option or (), "--set"), wanted(check or ())
-    if is_model(agent):
+    pairs = parse_pairs(option or (), "--set")
+    if agent in TEAMS:
+        report, ref = model_door("audit_team").audit_algorithm(agent, config, pairs, check, job)
+    elif is_model(agent):
+        checks = wanted(check or ())
         refuse_settings(config, pairs)
         report, ref = model_door("audit_model").audit_trained(agent, checks, job, open_bars)
     else:
+        checks = wanted(check or ())
         ref = chosen(agent, config, pairs)
         subject = Subject.named(ref, open_bars(job), seed=job.seed, lessons=job.lessons)
         report = audit(subject, checks)
@@ -206,6 +213,11 @@ def view_of(report: AuditReport) -> RenderableType:
 
 def _place(report: AuditReport) -> str:
     market = report.market
+    if "algorithm" in market:
+        return (
+            f"{market['algorithm']} on {market['map']}, windows of {market['n_steps']} steps in "
+            f"{market['n_envs']} environments; seed {report.seed}"
+        )
     if "env" in market:
         return f"{market['env']}, model {market['model']}; seed {report.seed}"
     symbol = market["instrument"]["symbol"]
