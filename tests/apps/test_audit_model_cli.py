@@ -31,7 +31,7 @@ def by_check(out: str) -> dict[str, str]:
 
 def test_a_model_of_a_game_has_the_checks_that_make_sense(audit, models):
     code, out, err = audit(models / "cart", "--json")
-    assert code == 0, err
+    assert code == 0, err + out
     told = by_check(out)
     assert set(told) == set(names("check"))
     assert {name for name, verdict in told.items() if verdict == "unchecked"} == set(OF_GAMES)
