@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
@@ -24,6 +23,7 @@ from agent_gym.reporting.battle.payload import payload, shown_box
 from agent_gym.reporting.battle.pictures import Painter
 from agent_gym.reporting.battle.videos import mp4_of
 from tests.evaluation.battle_replay_samples import scripted, thought
+from tests.reporting.browsing import chromium, needs_browser
 
 EVIL = "</script><img src=http://127.0.0.1:9/x>"
 
@@ -103,14 +103,8 @@ def test_the_dead_and_their_bars_are_drawn():
     assert (np.asarray(painter.picture(0)) == before).all()
 
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-in_browser = pytest.mark.skipif(
-    BROWSER is None or DRIVER is None,
-    reason="chromium and chromedriver are not installed: apt-get install chromium-driver",
-)
 TICK = "return Number(document.getElementById('field').dataset.tick)"
 PLAYING = "return document.getElementById('field').dataset.playing"
 PIXELS = "return document.getElementById(arguments[0]).toDataURL()"
@@ -124,21 +118,7 @@ class Browser:
     """A browser that remembers what it was asked to fetch."""
 
     def __init__(self, folder: Path) -> None:
-        options = webdriver.ChromeOptions()
-        options.binary_location = BROWSER
-        for word in (
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--disable-background-networking",
-            "--window-size=1280,1000",
-            f"--user-data-dir={folder / 'profile'}",
-        ):
-            options.add_argument(word)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        service = webdriver.ChromeService(executable_path=DRIVER)
-        self.driver = webdriver.Chrome(options=options, service=service)
+        self.driver = chromium(folder)
 
     def visit(self, path: Path) -> None:
         self.driver.get("about:blank")  # the page that a browser opens with asks for things
@@ -188,7 +168,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@in_browser
+@needs_browser
 def test_play_moves_the_units_and_no_request_leaves(browser, page):
     browser.visit(page)
     before = browser.run(PIXELS, "field")
@@ -205,7 +185,7 @@ def test_play_moves_the_units_and_no_request_leaves(browser, page):
     assert browser.driver.get_log("browser") == []
 
 
-@in_browser
+@needs_browser
 def test_steps_scrubbing_and_keys(browser, page):
     browser.visit(page)
     ticks = film_of(thought()).ticks
@@ -231,7 +211,7 @@ def test_steps_scrubbing_and_keys(browser, page):
     browser.wait(PLAYING + " === 'yes'")
 
 
-@in_browser
+@needs_browser
 def test_a_unit_is_highlighted_by_click_and_by_key(browser, page):
     browser.visit(page)
     plain = browser.run(PIXELS, "field")
@@ -253,7 +233,7 @@ def test_a_unit_is_highlighted_by_click_and_by_key(browser, page):
     assert browser.run(PRESSED) == 4
 
 
-@in_browser
+@needs_browser
 def test_charts_show_what_was_recorded_and_follow_the_colours(browser, page):
     browser.visit(page)
     browser.to(40)
@@ -274,7 +254,7 @@ def test_charts_show_what_was_recorded_and_follow_the_colours(browser, page):
     assert re.match(r"Step 5 of \d+: \d of 3 agents and \d of 3 enemies alive", label)
 
 
-@in_browser
+@needs_browser
 def test_a_request_would_be_refused(browser, page, tmp_path):
     path = tmp_path / "leaky.html"
     leak = '<img src="http://127.0.0.1:9/x.png"></main>'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,12 @@ from typing import Any
 import pytest
 
 from agent_gym.reporting.nightly import NightlyResult, html_page
+from tests.reporting.browsing import chromium, needs_browser
 from tests.reporting.result_samples import bad_night, finding_like, good_night, like
 from tests.reporting.test_nightly_hostile import hostile
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    BROWSER is None or DRIVER is None,
-    reason="chromium and chromedriver are not installed: apt-get install chromium-driver",
-)
+pytestmark = needs_browser
 SHOWN = (
     "return [...document.querySelectorAll('#metrics tbody')].filter((b) => b.offsetParent)"
     ".map((b) => b.querySelector('.metric').textContent)"
@@ -33,20 +28,7 @@ class Browser:
     """A browser that remembers what it was asked to fetch."""
 
     def __init__(self, folder: Path) -> None:
-        options = webdriver.ChromeOptions()
-        options.binary_location = BROWSER
-        for word in (
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--window-size=1280,1000",
-            f"--user-data-dir={folder / 'profile'}",
-        ):
-            options.add_argument(word)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        service = webdriver.ChromeService(executable_path=DRIVER)
-        self.driver = webdriver.Chrome(options=options, service=service)
+        self.driver = chromium(folder)
         self.driver.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
         self.folder, self.pages = folder, 0
 

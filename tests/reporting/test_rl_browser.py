@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,11 @@ from agent_gym.reporting.rl import html_page, read_arms
 from agent_gym.reporting.rl.clips import Clip
 from agent_gym.reporting.rl.sections import Shown
 from agent_gym.reporting.rl.videos import Frame, encode, frame_of
+from tests.reporting.browsing import chromium, needs_browser
 from tests.reporting.run_samples import write_arm, write_run
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    BROWSER is None or DRIVER is None,
-    reason="chromium and chromedriver are not installed: apt-get install chromium-driver",
-)
+pytestmark = needs_browser
 SIZES = (
     "return [...document.querySelectorAll('svg.plot')].filter((s) => s.getClientRects().length)"
     ".map((s) => [s.getBoundingClientRect().width, s.querySelectorAll('path').length])"
@@ -34,20 +29,7 @@ class Browser:
     """A browser that remembers what it was asked to fetch."""
 
     def __init__(self, folder: Path) -> None:
-        options = webdriver.ChromeOptions()
-        options.binary_location = BROWSER
-        for word in (
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--window-size=1280,1000",
-            f"--user-data-dir={folder / 'profile'}",
-        ):
-            options.add_argument(word)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        service = webdriver.ChromeService(executable_path=DRIVER)
-        self.driver = webdriver.Chrome(options=options, service=service)
+        self.driver = chromium(folder)
 
     def visit(self, path: Path) -> None:
         self.driver.get_log("browser")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from typing_extensions import override
-
 from agent_gym.agents.neural.drawing import PolicyAgent, PolicyAgentConfig
 from agent_gym.agents.neural.policy import KIND, NeuralPolicy
 from agent_gym.core.registry import register
@@ -15,12 +11,6 @@ class NeuralAgent(PolicyAgent[NeuralPolicy]):
     """A neural policy that draws its targets, or takes the likeliest ones."""
 
     name = KIND
-
-    @staticmethod
-    @override
-    def read(folder: Path) -> NeuralPolicy:
-        """Return the policy of a folder."""
-        return NeuralPolicy.load(folder)
 
 
 @register("agent", KIND, PolicyAgentConfig)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ class MarketPolicy(Protocol):
 
     def log_probs(self, blocks: FloatArray) -> FloatArray: ...
     def save(self, folder: Path) -> Any: ...
+    @classmethod
+    def load(cls, folder: Path) -> Self: ...
 
 
 P = TypeVar("P", bound=MarketPolicy)
@@ -126,14 +128,9 @@ class PolicyAgent(Generic[P]):
 
     def load(self, folder: Path) -> None:
         """Act with the policy of that folder from now on."""
-        self._policy = self.read(folder)
+        self._policy = type(self._policy).load(folder)
         if self._start is not None:
             self.reset(self._start)
-
-    @staticmethod
-    def read(folder: Path) -> P:
-        """Return the policy of a folder."""
-        raise NotImplementedError
 
     def _action(self, chosen: NDArray[np.intp]) -> Action:
         if self._codes is not None:

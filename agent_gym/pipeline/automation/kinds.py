@@ -84,7 +84,7 @@ class ActiveKind:
     def player(self, folder: Path) -> Agent:
         """Return an agent that draws its actions."""
         agents = import_module("agent_gym.agents.umc.snapshots.agent")
-        agent: Agent = agents.UMCMarketAgent(agents.UMCMarketAgent.read(folder))
+        agent: Agent = agents.UMCMarketAgent(agents.UMCMarketPolicy.load(folder))
         return agent
 
     def best(self, folder: Path) -> Ref:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from typing_extensions import override
-
 from agent_gym.agents.neural.drawing import PolicyAgent, PolicyAgentConfig
 from agent_gym.agents.umc.snapshots.policy import KIND, UMCMarketPolicy
 from agent_gym.core.registry import register
@@ -15,12 +11,6 @@ class UMCMarketAgent(PolicyAgent[UMCMarketPolicy]):
     """A policy of UMC that draws its targets, or takes those of least free energy."""
 
     name = KIND
-
-    @staticmethod
-    @override
-    def read(folder: Path) -> UMCMarketPolicy:
-        """Return the policy of a folder."""
-        return UMCMarketPolicy.load(folder)
 
 
 @register("agent", KIND, PolicyAgentConfig)
