@@ -215,7 +215,7 @@ def test_a_team_is_opened_with_the_critic_beside_it(tmp_path):
     assert set(replay.header.signals) == {"entropy", "value", "value_information"}
     assert replay.signal("value").std() > 0.0
     critic(team(seed=1)).save(tmp_path / "run" / "critic")
-    with pytest.raises(DataError, match="judged another"):
+    with pytest.raises(DataError, match="belongs to another"):
         open_team(tmp_path / "run")
     with pytest.raises(ConfigError, match="another map"):
         record(plain, MAPS["8m"], Start(1, 1))

@@ -23,7 +23,7 @@ def amal(**changes):
         "num_auxiliary_agents": 4,
         "evolution_frequency": 2,
         "auxiliary_share": 0.5,
-        "late_share": 0.1,
+        "late_share": 0.5,
         "cem_probes": 8,
         "cem_episodes": 0.0,
         "cem_space": "subspace",

@@ -8,6 +8,7 @@ from agent_gym.agents.marl.crowd import LAST_LAYER
 from agent_gym.core import AgentError, Seeds
 from agent_gym.training.marl.amal.cem import CrossEntropy, by_ranks
 from agent_gym.training.marl.amal.space import ShiftSpace, distances, divergences
+from agent_gym.training.marl.collection import Episodes
 from tests.training.amal_samples import amal, session_of, small_amal
 from tests.training.marl_samples import parts, shaken, small
 
@@ -121,7 +122,7 @@ def test_teams_are_as_far_away_as_wanted_and_none_too_far(space):
 
 
 def test_the_share_of_auxiliary_steps_is_exact():
-    session = session_of(small_amal(auxiliary_share=0.23, late_share=0.0, num_auxiliary_agents=3))
+    session = session_of(small_amal(auxiliary_share=0.23, late_share=0.23, num_auxiliary_agents=3))
     for _ in range(10):
         session.iterate()
     steps = session.mixer.auxiliaries.steps
@@ -140,6 +141,22 @@ def test_a_generation_lasts_as_long_as_it_should_and_is_scored_by_its_own_battle
     assert returns[:3] == [None] * 3
     assert returns[3] is not None
     assert session.mixer.auxiliaries.mean_returns().tolist() == [0.0] * 4
+
+
+def steps_of(returns, **changes):
+    """Return how many auxiliary steps come after a team was paid like that."""
+    session = session_of(small_amal(late_share=0.0, **changes))
+    for paid in returns:
+        batch, _ = session.collector.collect(session.learner.policy)
+        mixed = session.mixer.mix(batch, Episodes(1, 0, paid), session.learner.policy)
+    return mixed.env_steps - batch.env_steps
+
+
+def test_auxiliary_teams_play_while_the_primary_one_is_stuck():
+    assert steps_of([5.0] * 12) > 0
+    assert steps_of([5.0 + i for i in range(12)]) == 0
+    assert steps_of([5.0 + i for i in range(12)], least_headway=9.0) > 0
+    assert steps_of([5.0] * 3) == 0, "nothing is known yet"
 
 
 @pytest.mark.parametrize("what", ["return", "information", "diversity"])

@@ -88,7 +88,7 @@ def test_it_is_a_bound_from_above_of_what_draws_tell():
 
 
 def fed(means, wins=0.0, **changes):
-    bonus = Bonus(AmalConfig(**changes))
+    bonus = Bonus(AmalConfig(**{"lambda_info": 0.1} | changes))
     for mean in means:
         bonus.take_in(np.array([0.0, 2.0 * mean]), wins)
     return bonus

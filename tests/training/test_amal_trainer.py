@@ -7,6 +7,7 @@ import pytest
 
 from agent_gym.core import ConfigError
 from agent_gym.training.marl import (
+    AmalConfig,
     EvaluationConfig,
     LearnConfig,
     ReuseConfig,
@@ -54,12 +55,12 @@ def test_without_bonus_and_auxiliary_teams_it_is_reuse_to_the_bit(tmp_path):
     plain = learned(tmp_path / "reuse", reuse)
     assert learned(tmp_path / "nothing", small_amal(**nothing)) == plain
     assert learned(tmp_path / "bonus", small_amal(**nothing | {"lambda_info": 0.1})) != plain
-    both = {"auxiliary_share": 0.5}
+    both = {"auxiliary_share": 0.5, "late_share": 0.5}
     assert learned(tmp_path / "teams", small_amal(**nothing | both)) != plain
 
 
 CHANGES = [
-    {"lambda_info": 0.3},
+    {"lambda_info": 0.1},
     {"information": "variance"},
     {"information": "error"},
     {"variance_floor": 0.5},
@@ -67,7 +68,7 @@ CHANGES = [
     {"episodic": True},
     {"num_auxiliary_agents": 6},
     {"evolution_frequency": 1},
-    {"auxiliary_share": 0.4},
+    {"late_share": 0.4},
     {"auxiliary_weight": 0.6},
     {"auxiliary_weight": 0.0},
     {"min_ess": 1.0},
@@ -98,9 +99,9 @@ def test_every_setting_changes_what_is_learned(change, base, tmp_path):
 
 
 def mixed_after_wins(**changes):
-    """Return what is mixed in the third iteration of a team that won every battle before."""
-    session = session_of(small_amal(**changes))
-    for _ in range(3):
+    """Return what is mixed for a team that has won every battle for a while."""
+    session = session_of(small_amal(**{"late_share": 0.1} | changes))
+    for _ in range(12):
         batch, _ = session.collector.collect(session.learner.policy)
         mixed = session.mixer.mix(batch, Episodes(1, 1, 20.0), session.learner.policy)
     return mixed
@@ -137,7 +138,7 @@ def test_bonuses_and_leaks_are_told_of_every_iteration(tmp_path):
     assert all(each.leaks == 0 for each in record.amal)
     assert all(each.information >= 0.0 for each in record.amal)
     assert record.amal[0].lambda_info == 0.0
-    assert 0.0 < record.amal[-1].lambda_info <= 0.1
+    assert 0.0 < record.amal[-1].lambda_info <= AmalConfig().lambda_info
     assert record.amal[-1].auxiliary_share == pytest.approx(0.5, abs=0.05)
     assert record.env_steps == record.amal[-1].env_steps
 

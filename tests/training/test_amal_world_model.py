@@ -7,7 +7,7 @@ from agent_gym.agents.gate import ProvenanceError, Source, Tagged, Tags
 from agent_gym.core import DataError, Seeds
 from agent_gym.envs.exact import same_bits
 from agent_gym.training.marl.amal import AuxBuffer, PrimaryBuffer, PrimaryView, WorldModel
-from agent_gym.training.marl.amal.probes import canary, coverage, symmetric
+from agent_gym.training.marl.amal.probes import Place, canary, coverage, sight, symmetric
 from agent_gym.training.marl.amal.transitions import Transitions, core_features, transitions_of
 from agent_gym.training.marl.worlds import battle_worlds
 from tests.training.amal_samples import TINY, session_of, small_amal, tiny_model
@@ -148,11 +148,38 @@ def test_a_window_becomes_rows_without_what_was_done_last():
     assert (rows.change[batch.ended.ravel()] == 0.0).all()
 
 
+def test_learning_takes_off_surprise_where_there_was_some():
+    model, _ = fitted(0)
+    rows = linear(2)
+    before = model.forecast(rows)
+    trained, _ = fitted(200)
+    after = trained.forecast(rows)
+    went_on = ~rows.ended
+    assert (before.surprise(0.3) - after.surprise(0.3))[went_on].mean() > 0.5
+    one = before._replace(mean=before.mean[:, :1], variance=before.variance[:, :1])
+    gaps = np.square(one.truth - one.mean[:, 0]) / (one.variance[:, 0] + 0.09)
+    by_hand = 0.5 * (gaps + np.log(one.variance[:, 0] + 0.09)).sum(axis=-1)
+    np.testing.assert_allclose(one.surprise(0.3), by_hand)
+
+
 def test_coverage_tells_wide_from_narrow():
-    wide = linear(1)
-    narrow = wide._replace(seen=wide.seen * np.float32(0.1))
-    found = [coverage(rows, 5, 100, Seeds(0)) for rows in (wide, narrow)]
-    assert found[0] - found[1] == pytest.approx(np.log(10.0))
+    wide = linear(1).seen.astype(np.float64)
+    assert coverage(wide) - coverage(0.1 * wide) == pytest.approx(np.log(10.0))
+
+
+def test_a_team_sees_no_more_than_itself():
+    """The control: a crowd without shifts plays the very battles of the policy."""
+    config = small_amal()
+    session = session_of(config)
+    policy, agent = session.learner.policy, session.mixer
+    space, place = agent.auxiliaries.space, Place(config, battle_worlds, 16)
+    same, other = (
+        sight(space.crowd(policy, shifts), policy, place, agent.core, Seeds(1))
+        for shifts in (np.zeros((4, space.dim)), 40.0 * agent.auxiliaries.shifts)
+    )
+    assert same == (0.0, 0.0)
+    assert other.novelty > 0.0
+    assert other.coverage != 0.0
 
 
 @pytest.mark.parametrize(

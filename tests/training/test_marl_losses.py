@@ -11,7 +11,7 @@ from agent_gym.training.marl import learner as learner_module
 from agent_gym.training.marl import rows as rows_module
 from agent_gym.training.marl import study as study_module
 from agent_gym.training.marl.learner import _Lesson
-from agent_gym.training.marl.losses import PolicyTerms, policy_loss, value_loss
+from agent_gym.training.marl.losses import PolicyTerms, imitation_loss, policy_loss, value_loss
 from agent_gym.training.marl.study import study
 from tests.training.marl_samples import bonus, parts, small, with_deaths
 
@@ -202,6 +202,59 @@ def test_rows_far_from_what_would_be_done_now_are_dropped():
     ess = learner.learn([batch, moved]).figures.ess
     assert ess["fresh"] == pytest.approx(1.0)
     assert 0.1 < ess["reused"] < 0.9
+
+
+def forgotten(imitation, paid):
+    """Return a learner, and a window of action 2 that the present team would hardly play."""
+    learner, collector = parts(
+        small(n_envs=8, learn={"epochs": 4, "reuse": {"imitation": imitation}})
+    )
+    batch, _ = collector.collect(learner.policy)
+    legal = batch.legal.copy()
+    legal[..., 1:] = True
+    legal[..., 0] = False
+    ways = dict(actions=np.full_like(batch.actions, 2), legal=legal, source="auxiliary")
+    rewards = {"team": np.full(batch.ended.shape, paid, np.float32)}
+    ended = np.ones_like(batch.ended)
+    far = replace(batch, log_probs=np.zeros_like(batch.log_probs), **ways)
+    return learner, batch, replace(far, rewards=rewards, ended=ended, weight=0.3)
+
+
+def risen(imitation, paid):
+    """Return by how much the log of the chance of action 2 rises in one update."""
+    learner, fresh, far = forgotten(imitation, paid)
+    seen, legal = far.observations[0], far.legal[0]
+
+    def chance():
+        policy = learner.policy
+        return policy.log_probs(seen, legal, policy.memory(len(seen)))[0][..., 2].mean()
+
+    before = chance()
+    learner.learn([fresh, far])
+    return chance() - before
+
+
+def test_what_was_forgotten_and_went_well_is_imitated():
+    dropped = risen(0.0, 10.0)
+    assert risen(1.0, 10.0) > max(dropped, 0.0) + 0.01
+    assert risen(1.0, -10.0) == risen(0.0, -10.0), "what went badly is no example"
+
+
+def test_merits_are_those_of_forgotten_rows_and_are_cut():
+    learner, _, far = forgotten(1.0, 1e6)
+    rows = study(far, learner.parts, learner.config, 1).rows
+    assert (rows.ratios < 0.2).all()
+    assert not rows.used.any()
+    assert (rows.merits > 0).all()
+    likely = replace(far, log_probs=np.full_like(far.log_probs, np.log(1 / 9)))
+    assert not study(likely, learner.parts, learner.config, 1).rows.merits.any()
+    half = np.arange(rows.used.size).reshape(rows.used.shape) % 2 == 0
+    noise = {"team": Seeds(3).rng().standard_normal(rows.used.shape)}
+    known = replace(rows, used=half, advantages=noise)
+    assert known.merit().max() == rows_module.LARGEST_MERIT
+    assert not replace(rows, used=np.zeros_like(half)).merit().any()
+    with pytest.raises(ValueError, match="one shape"):
+        imitation_loss(torch.zeros(4), torch.zeros(4, 1), torch.ones(4))
 
 
 def test_another_value_head_counts_by_its_share():

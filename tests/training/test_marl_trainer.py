@@ -114,6 +114,14 @@ def test_every_setting_of_learning_changes_what_is_learned(change, base, tmp_pat
     assert learned(tmp_path, learn={"epochs": 2, "reuse": {}} | change) != base
 
 
+def test_imitation_changes_what_is_learned_from_forgotten_rows(tmp_path):
+    def version(name, weight):
+        reuse = ReuseConfig(smallest_ratio=0.98, imitation=weight)
+        return learned(tmp_path / name, learn=LearnConfig(epochs=2, reuse=reuse))
+
+    assert len({version("none", 0.0), version("some", 0.5), version("more", 1.0)}) == 3
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -70,7 +70,7 @@ def ablation(
     words = ["marl", "ablation", *words_of(job)]
     document = study_document(compared | {"arms": about}, found, words)
     if outputs.out is not None:
-        write_ablation(outputs.out, document)
+        write_ablation(outputs.out, document, outputs.called(ABLATION))
     emit(document, as_json=as_json, view=ablation_view(document))
 
 

@@ -61,6 +61,15 @@ class StudyPlaces(Config):
         default=None, description="folder of all trainings (default results/experiments/marl)"
     )
     out: Path | None = Field(default=None, description="folder for JSON, page and pictures")
+    name: str | None = Field(
+        default=None,
+        pattern=r"^[a-z0-9][a-z0-9_.-]*$",
+        description="what these files are called (default by the kind of study)",
+    )
+
+    def called(self, kind: str) -> str:
+        """Return what the files of a study of that kind are called."""
+        return self.name or kind
 
 
 Study = list[tuple[TeamRun, Trained]]
@@ -92,7 +101,7 @@ def compare(
         words = ["marl", "compare", *words_of(job)]
     document = study_document(compare_teams([run for run, _ in found]).as_dict(), found, words)
     if outputs.out is not None:
-        write_comparison(outputs.out, document)
+        write_comparison(outputs.out, document, outputs.called(COMPARISON))
     emit(document, as_json=as_json, view=comparison_view(document))
 
 
@@ -171,7 +180,7 @@ def study_document(document: dict[str, Any], found: Study, words: Sequence[str])
 
 def check_outputs(outputs: StudyPlaces, name: str) -> None:
     """Raise ConfigError unless the files of a study can be written."""
-    for path in () if outputs.out is None else places(outputs.out, name):
+    for path in () if outputs.out is None else places(outputs.out, outputs.called(name)):
         check_target(path)
 
 

@@ -83,7 +83,7 @@ def diagnose(
         "manifest": manifest.model_dump(mode="json"),
     }
     if outputs.out is not None:
-        write_diagnosis(outputs.out, document)
+        write_diagnosis(outputs.out, document, outputs.called(DIAGNOSIS))
     emit(document, as_json=as_json, view=_view(document))
     if missed_of(document):
         raise typer.Exit(EXIT_RUN)

@@ -24,7 +24,9 @@ from agent_gym.evaluation.battle.replay import (
     Header,
     Replay,
     Row,
+    read_header,
     read_replay,
+    replays_in,
     write_replay,
 )
 from agent_gym.evaluation.battle.shots import Shot, shots_of
@@ -57,8 +59,10 @@ __all__ = [
     "measured",
     "open_team",
     "play",
+    "read_header",
     "read_replay",
     "record",
+    "replays_in",
     "shots_of",
     "verify",
     "verify_player",

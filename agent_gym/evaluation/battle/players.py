@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent_gym.agents.marl import TeamContract, TeamPolicy
 from agent_gym.agents.marl.critic import TeamCritic
+from agent_gym.agents.marl.foresight import TeamForesight
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
 from agent_gym.envs.battle import BattleBatch, script
+from agent_gym.envs.battle.contract import NO_OP
 from agent_gym.evaluation.battle.replay import Mode
 from agent_gym.evaluation.battle.starts import Start
 
 ENTROPY, VALUE, INFORMATION = "entropy", "value", "information_bonus"
-POLICY, CRITIC = "policy", "critic"
+POLICY, CRITIC, FORESIGHT = "policy", "critic", "foresight"
 IntArray: TypeAlias = NDArray[np.int64]
 
 
@@ -30,6 +32,13 @@ class Decided(NamedTuple):
     signals: Mapping[str, FloatArray]
 
 
+class _Kept(Protocol):
+    """What is kept beside a policy, and knows it by its hash."""
+
+    policy: str
+
+
+T = TypeVar("T", bound=_Kept)
 Decide: TypeAlias = Callable[[BattleBatch], Decided]
 Watch: TypeAlias = Callable[[BattleBatch, IntArray], FloatArray]
 """What somebody thinks of a moment and of what is about to be done, ``[E]`` or ``[E, agents]``."""
@@ -135,22 +144,42 @@ class PolicyPlayer:
 def open_team(folder: Path, *, greedy: bool = True) -> PolicyPlayer:
     """Open what training has left: its folder, or the folder of the policy in it.
 
-    A critic beside the policy tells values; without one they are not recorded.
+    A critic beside the policy tells values, and a model of the world tells information; without
+    them these are not recorded.
     """
     home = folder / POLICY if (folder / POLICY).is_dir() else folder
     policy = TeamPolicy.load(home)
-    place = home.parent / CRITIC
-    beside = home.name == POLICY and place.is_dir()
-    critic = TeamCritic.load(place) if beside else None
-    if critic is not None and critic.policy != policy.version:
+    critic = _beside(home, CRITIC, TeamCritic.load, policy)
+    model = _beside(home, FORESIGHT, TeamForesight.load, policy)
+    watches = {} if model is None else {INFORMATION: information_of(model)}
+    return PolicyPlayer(policy, critic, greedy=greedy, name=named(folder), watches=watches)
+
+
+def information_of(model: TeamForesight) -> Watch:
+    """Return what says how much each step tells a model of the world."""
+
+    def watch(now: BattleBatch, actions: IntArray) -> FloatArray:
+        _, state, legal = now.senses
+        return model.information(state, actions, ~legal[..., NO_OP])
+
+    return watch
+
+
+def _beside(home: Path, name: str, load: Callable[[Path], T], policy: TeamPolicy) -> T | None:
+    """Return what was kept beside a policy, None if nothing was; that of another is refused."""
+    place = home.parent / name
+    if home.name != POLICY or not place.is_dir():
+        return None
+    kept = load(place)
+    if kept.policy != policy.version:
         raise DataError(
-            "the critic beside this policy judged another one",
+            f"the {name} beside this policy belongs to another one",
             where=str(place),
-            found=critic.policy,
+            found=kept.policy,
             expected=policy.version,
-            remedy="Take the critic away; values are then not recorded",
+            remedy=f"Take the {name} away; what it tells is then not recorded",
         )
-    return PolicyPlayer(policy, critic, greedy=greedy, name=named(folder))
+    return kept
 
 
 def named(folder: Path) -> str:

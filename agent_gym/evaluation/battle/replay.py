@@ -27,6 +27,7 @@ from agent_gym.envs.battle.maps import RewardKind
 
 ENDING = ".battle.jsonl"
 LARGEST_BYTES = 64 << 20
+LARGEST_LINE = 1 << 20
 HASH = r"^[0-9a-f]{64}$"
 Mode: TypeAlias = Literal["script", "greedy", "drawn"]
 Scope: TypeAlias = Literal["team", "agents"]
@@ -130,6 +131,22 @@ def read_replay(path: Path) -> Replay:
     _check_length(len(body), header.steps, path)
     seal = _parsed(_Seal, last, f"{path}, last line", "the seal")
     return Replay(header, tuple(rows), seal.seal, str(path))
+
+
+def read_header(path: Path) -> Header:
+    """Read what a replay says of itself; its steps and its seal are not looked at."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(LARGEST_LINE).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError("a replay cannot be read", where=str(path), found=str(error)) from error
+    return _parsed(Header, line.rstrip("\n"), f"{path}, line 1", "the first line of a replay")
+
+
+def replays_in(folder: Path) -> dict[str, Path]:
+    """Return the replays in a folder by name; links that lead elsewhere are left out."""
+    found = sorted(folder.glob(f"*{ENDING}"))
+    return {path.name: path for path in found if path.resolve() == folder.resolve() / path.name}
 
 
 def scopes_of(signals: Mapping[str, FloatArray]) -> dict[str, Scope]:

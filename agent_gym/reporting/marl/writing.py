@@ -20,19 +20,19 @@ def places(folder: Path, name: str) -> tuple[Path, Path, Path]:
     return folder / f"{name}.json", folder / f"{name}.md", folder / f"{name}.svg"
 
 
-def write_comparison(folder: Path, document: Mapping[str, Any]) -> None:
+def write_comparison(folder: Path, document: Mapping[str, Any], name: str = COMPARISON) -> None:
     """Write the document of a comparison and what is made from it."""
-    _write(folder, COMPARISON, document, comparison_markdown, comparison_svg)
+    _write(folder, name, document, comparison_markdown, comparison_svg)
 
 
-def write_ablation(folder: Path, document: Mapping[str, Any]) -> None:
+def write_ablation(folder: Path, document: Mapping[str, Any], name: str = ABLATION) -> None:
     """Write the document of an ablation and what is made from it."""
-    _write(folder, ABLATION, document, ablation_markdown, ablation_svg)
+    _write(folder, name, document, ablation_markdown, ablation_svg)
 
 
-def write_diagnosis(folder: Path, document: Mapping[str, Any]) -> None:
+def write_diagnosis(folder: Path, document: Mapping[str, Any], name: str = DIAGNOSIS) -> None:
     """Write the document of a diagnosis and what is made from it."""
-    _write(folder, DIAGNOSIS, document, diagnosis_markdown, diagnosis_svg)
+    _write(folder, name, document, diagnosis_markdown, diagnosis_svg)
 
 
 def _write(

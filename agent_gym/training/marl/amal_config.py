@@ -18,7 +18,7 @@ class WorldModelConfig(Config):
     heads: int = Field(default=5, ge=2, description="networks that each learn by themselves")
     hidden: int = Field(default=128, ge=1, description="width of their layers")
     layers: int = Field(default=2, ge=1, description="how many layers")
-    updates: int = Field(default=20, ge=0, description="steps of its optimiser in an iteration")
+    updates: int = Field(default=30, ge=0, description="steps of its optimiser in an iteration")
     batch: int = Field(default=256, ge=1, description="rows that each head draws for a step")
     learning_rate: float = Field(default=1e-3, gt=0, description="of its optimiser")
     beta: float = Field(
@@ -40,7 +40,7 @@ class AmalConfig(Config):
     """A model of the world, a bonus for information, and auxiliary teams."""
 
     lambda_info: float = Field(
-        default=0.1,
+        default=0.3,
         ge=0,
         description="spread of the bonus's advantages as a share of the reward's, at most; 0: none",
     )
@@ -59,12 +59,25 @@ class AmalConfig(Config):
     )
     num_auxiliary_agents: int = Field(default=8, ge=2, description="auxiliary teams")
     evolution_frequency: int = Field(
-        default=10, ge=1, description="iterations from one generation to the next, at least"
+        default=3, ge=1, description="iterations from one generation to the next, at least"
     )
     auxiliary_share: float = Field(
-        default=0.1, ge=0, lt=1, description="of all environment steps; 0: no auxiliary teams"
+        default=0.3,
+        ge=0,
+        lt=1,
+        description="of all environment steps while the primary team is stuck; 0: no auxiliaries",
     )
-    late_share: float = Field(default=0.05, ge=0, lt=1, description="the same once it wins often")
+    late_share: float = Field(
+        default=0.05,
+        ge=0,
+        lt=1,
+        description="the same while the primary team gets on by itself, and once it wins often",
+    )
+    least_headway: float = Field(
+        default=0.1,
+        ge=0,
+        description="rise of its returns that counts as getting on, as a share of their size",
+    )
     late_win_rate: float = Field(default=0.3, gt=0, le=1, description="what often means")
     auxiliary_weight: float = Field(
         default=0.3, ge=0, description="what their rows count, a fresh one is 1; 0: not learned"
@@ -85,7 +98,7 @@ class AmalConfig(Config):
         default=0.3, gt=0, le=1, description="share whose shifts are averaged"
     )
     cem_episodes: float = Field(
-        default=4.0, ge=0, description="that a team has ended, on average, before all are judged"
+        default=2.0, ge=0, description="that a team has ended, on average, before all are judged"
     )
     cem_selection: bool = Field(
         default=True, description="false: drawn anew every time (a control)"
@@ -94,9 +107,9 @@ class AmalConfig(Config):
         default=0.9, ge=0, le=1, description="what is left of the mean shift in the next generation"
     )
     cem_kl: float = Field(
-        default=0.3, gt=0, description="median divergence from the primary team, in nats"
+        default=0.45, gt=0, description="median divergence from the primary team, in nats"
     )
-    cem_max_kl: float = Field(default=0.6, gt=0, description="who is further away is pulled back")
+    cem_max_kl: float = Field(default=1.5, gt=0, description="who is further away is pulled back")
     cem_probes: int = Field(
         default=64, ge=2, description="primary moments on which that is measured"
     )

@@ -19,8 +19,8 @@ class AmalFigures:
         information: Mean of a primary step, nats (before the model learned from it).
         information_ratio: The same as a share of the reference.
         saturated: Share of steps that say as much as can be said.
-        calibration: Rank correlation of a step's information and of what learning it took off the
-            error there.
+        calibration: Rank correlation of a step's information and of what learning took off the
+            surprise there (negative log-likelihood), over steps after which the battle went on.
         lambda_info: What the bonus counted.
         auxiliary_share: Of all steps so far.
         cem_generation: Number of the present generation.

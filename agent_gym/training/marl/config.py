@@ -26,6 +26,12 @@ class ReuseConfig(Config):
         default=0.2, gt=0, lt=1, description="rows are dropped below this chance now / chance then"
     )
     largest_ratio: float = Field(default=5.0, gt=1, description="and above this one")
+    imitation: float = Field(
+        default=0.0,
+        ge=0,
+        description="weight of rows that are too unlikely now but went better than expected; 0: "
+        "they are dropped like the others",
+    )
     corrected: bool = Field(
         default=True, description="false: taken as if played by the present team (a control)"
     )

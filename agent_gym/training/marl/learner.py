@@ -7,7 +7,7 @@ times. Where a batch came from plays no part but for its weight, so any source c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -28,7 +28,13 @@ from agent_gym.core.seeds import Seeds
 from agent_gym.training.grpo.loss import categorical_entropy
 from agent_gym.training.marl.batch import Arrays, Batch
 from agent_gym.training.marl.config import LearnConfig
-from agent_gym.training.marl.losses import PolicyLoss, PolicyTerms, policy_loss, value_loss
+from agent_gym.training.marl.losses import (
+    PolicyLoss,
+    PolicyTerms,
+    imitation_loss,
+    policy_loss,
+    value_loss,
+)
 from agent_gym.training.marl.networks import TeamNetwork, critic_network, masked
 from agent_gym.training.marl.returns import effective_share
 from agent_gym.training.marl.rows import Rows, joined
@@ -192,7 +198,12 @@ class Learner:
             advantages=lesson.advantages,
             weights=lesson.policy_weights,
         )
-        return policy_loss(terms, self.config.clip, self.config.entropy)
+        made = policy_loss(terms, self.config.clip, self.config.entropy)
+        reuse = self.config.reuse
+        if reuse is None or reuse.imitation == 0.0:
+            return made
+        copied = imitation_loss(terms.log_probs, lesson.merits, terms.weights)
+        return replace(made, loss=made.loss + reuse.imitation * copied)
 
     def _value_loss(self, lesson: _Lesson) -> Tensor:
         """Return the sum over value heads."""
@@ -249,6 +260,7 @@ class _Lesson:
     ratios: Tensor
     advantages: Tensor
     policy_weights: Tensor
+    merits: Tensor
     value_weights: Tensor
     begun: Tensor
     actor_memory: Tensor
@@ -267,6 +279,7 @@ class _Lesson:
             ratios=tensor(rows.ratios),
             advantages=tensor(rows.advantage(shares)),
             policy_weights=tensor(np.where(rows.used, rows.weights, 0.0)),
+            merits=tensor(rows.merit() * rows.weights),
             value_weights=tensor(rows.weights),
             begun=tensor(rows.begun),
             actor_memory=tensor(rows.actor_memory[0]),

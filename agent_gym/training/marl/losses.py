@@ -72,6 +72,18 @@ def policy_loss(terms: PolicyTerms, clip: float, entropy_weight: float) -> Polic
     return PolicyLoss(loss, entropy.detach(), kl, clipped)
 
 
+def imitation_loss(log_probs: Tensor, merits: Tensor, weights: Tensor) -> Tensor:
+    """Return how far the policy is from doing what turned out well, by merit.
+
+    Args:
+        log_probs: Of what was done, with a gradient.
+        merits: By how much it was better than expected, 0 where it is not to be copied.
+        weights: What each row counts in the loss of the policy; the sum is the same unit.
+    """
+    same_shape(log_probs=log_probs, merits=merits, weights=weights)
+    return -(log_probs * merits).sum() / weights.sum().clamp(min=1e-8)
+
+
 def value_loss(
     values: Tensor, before: Tensor, targets: Tensor, weights: Tensor, clip: float, huber: float
 ) -> Tensor:

@@ -14,6 +14,9 @@ from agent_gym.core.types import FloatArray
 from agent_gym.training.marl.batch import Batch, Bools
 from agent_gym.training.marl.returns import normalized
 
+LARGEST_MERIT = 5.0
+"""In units of the spread of advantages, so that one lucky battle does not decide everything."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
@@ -26,6 +29,7 @@ class Rows:
         drawn: Its log-probability then.
         ratios: Its chance now over its chance then.
         used: Whether the policy learns from it.
+        merits: By how much a row that is too unlikely now was better than expected; 0 elsewhere.
         weights: What it counts.
         begun: Whether it begins an episode.
         actor_memory: What the actor remembered before the chunk.
@@ -42,6 +46,7 @@ class Rows:
     drawn: Floats
     ratios: FloatArray
     used: Bools
+    merits: FloatArray
     weights: Floats
     begun: Bools
     actor_memory: Floats
@@ -65,6 +70,14 @@ class Rows:
             scale = whole[self.used].std() / max(float(each[self.used].std()), 1e-8)
             total = total + shares.get(name, 0.0) * scale * each
         return normalized(total, self.used)
+
+    def merit(self) -> FloatArray:
+        """Return merits in units of the spread of the first head's advantages that are used."""
+        whole = next(iter(self.advantages.values()))[self.used]
+        if not whole.size:
+            return np.zeros_like(self.merits)
+        scaled: FloatArray = np.minimum(self.merits / (whole.std() + 1e-8), LARGEST_MERIT)
+        return scaled
 
 
 def ids_of(shape: tuple[int, ...], agents: int) -> Floats:

@@ -69,16 +69,17 @@ def study(batch: Batch, by: Parts, config: LearnConfig, chunk: int) -> Study:
     drawn = batch.log_probs if _corrected(batch, config) else taken.astype(np.float32)
     ratios = np.exp(taken - drawn.astype(np.float64))
     looked, critic_seen, memory = _expected(by.critic, batch, begun, config)
+    values = {name: by.norms[name].denormalize(value) for name, value in looked.items()}
     returns = {
         name: traced(
             batch.rewards[name],
-            by.norms[name].denormalize(value),
+            value,
             batch.ended & (name not in by.endless),
             ratios,
             config.gamma,
             config.trace,
         )
-        for name, value in looked.items()
+        for name, value in values.items()
     }
     rows = Rows(
         seen=seen,
@@ -87,6 +88,7 @@ def study(batch: Batch, by: Parts, config: LearnConfig, chunk: int) -> Study:
         drawn=in_chunks(drawn, chunk),
         ratios=in_chunks(ratios, chunk),
         used=in_chunks(batch.alive & _near(ratios, config), chunk),
+        merits=in_chunks(_merits(batch, ratios, values[TEAM], config), chunk),
         weights=np.full(actions.shape, batch.weight, np.float32),
         begun=in_chunks(begun[:-1], chunk),
         actor_memory=actor_memory,
@@ -149,3 +151,26 @@ def _near(ratios: FloatArray, config: LearnConfig) -> Bools:
         return np.ones(ratios.shape, np.bool_)
     near: Bools = (ratios >= reuse.smallest_ratio) & (ratios <= reuse.largest_ratio)
     return near
+
+
+def _merits(
+    batch: Batch, ratios: FloatArray, expected: FloatArray, config: LearnConfig
+) -> FloatArray:
+    """Return by how much rows that are too unlikely now were better than expected.
+
+    What came after them counts as it was played: cut by how likely it is now, nothing would be left
+    of a way that the present team does not take.
+    """
+    reuse = config.reuse
+    if reuse is None or reuse.imitation == 0.0:
+        return np.zeros(ratios.shape)
+    played = traced(
+        batch.rewards[TEAM],
+        expected,
+        batch.ended,
+        np.ones_like(ratios),
+        config.gamma,
+        config.trace,
+    )
+    forgotten = batch.alive & (ratios < reuse.smallest_ratio)
+    return np.where(forgotten, np.maximum(played.advantages, 0.0), 0.0)

@@ -15,6 +15,7 @@ from agent_gym.core.clock import SystemClock
 from agent_gym.core.files import write_json
 from agent_gym.core.manifest import Manifest, describe, fingerprint, installed_versions
 from agent_gym.training.marl.amal import amal_for
+from agent_gym.training.marl.amal.keeping import foresight_of
 from agent_gym.training.marl.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from agent_gym.training.marl.config import TeamTrainConfig
 from agent_gym.training.marl.critics import critic_of
@@ -24,7 +25,7 @@ from agent_gym.training.marl.worlds import MakeWorlds, battle_worlds
 from agent_gym.training.rl.folder_lock import at_work
 from agent_gym.training.threads import torch_threads
 
-CHECKPOINT, POLICY, CRITIC = "checkpoint", "policy", "critic"
+CHECKPOINT, POLICY, CRITIC, FORESIGHT = "checkpoint", "policy", "critic", "foresight"
 CONFIG, RECORD, TIMINGS = "config.json", "training.json", "timings.json"
 
 
@@ -67,7 +68,8 @@ class TeamTrainer:
     def train(self) -> TrainingRecord:
         """Play what is left, judge the team, and write it with its record."""
         with at_work(self.folder), torch_threads(1), threadpool_limits(limits=1):
-            session = Session(self.config, self._make, amal_for(self.config, self._make))
+            amal = amal_for(self.config, self._make)
+            session = Session(self.config, self._make, amal)
             manifest = self._manifest(session)
             run = fingerprint(manifest.model_dump(mode="json", exclude={"command"}))
             watch = _Watch(self._take_up(session, run))
@@ -76,6 +78,8 @@ class TeamTrainer:
                 self._iterate(session, watch, run)
             record = self._record(session, manifest, watch)
             critic_of(session.learner).save(self.folder / CRITIC)
+            if amal is not None:
+                foresight_of(amal, record.policy).save(self.folder / FORESIGHT)
             self._write(record)
         return record
 

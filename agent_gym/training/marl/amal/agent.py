@@ -15,6 +15,7 @@ from agent_gym.core.types import FloatArray
 from agent_gym.training.marl.amal.auxiliaries import Auxiliaries, Probes
 from agent_gym.training.marl.amal.bonus import Bonus
 from agent_gym.training.marl.amal.buffers import AsymmetricReplayBuffer, AuxBuffer, PrimaryBuffer
+from agent_gym.training.marl.amal.headway import Headway
 from agent_gym.training.marl.amal.information import MutualInformationEstimator
 from agent_gym.training.marl.amal.transitions import core_features, inputs_of, transitions_of
 from agent_gym.training.marl.amal.world_model import Quality, WorldModel
@@ -52,11 +53,12 @@ class AMALAgent:
         seeds = Seeds(config.seed).child("marl", "amal")
         worlds = make_worlds(config, amal.num_auxiliary_agents)
         contract = worlds.contract
-        self.core = core_features(contract)
+        self.core, self.state_width = core_features(contract), contract.widths[1]
         inputs = inputs_of(contract, worlds.n_agents)
         self.model = WorldModel(inputs, len(self.core), amal.model, seeds.child("world_model"))
         self.estimator = MutualInformationEstimator(amal.information, amal.variance_floor)
         self.bonus = Bonus(amal)
+        self.headway = Headway(amal.least_headway)
         self.buffer = AsymmetricReplayBuffer(
             PrimaryBuffer(amal.model.window, amal.model.held_out_every, config.n_envs), AuxBuffer()
         )
@@ -82,6 +84,7 @@ class AMALAgent:
     def mix(self, batch: Batch, episodes: Episodes, policy: TeamPolicy) -> Mixed:
         """Let auxiliary teams play, pay for information, and let the model learn."""
         self.probes = self._probes(batch)
+        self.headway.take_in(episodes.mean_return)
         auxiliary = self._play(batch, policy)
         said = self.information(batch)
         self.bonus.take_in(said.ravel(), episodes.win_rate)
@@ -103,8 +106,8 @@ class AMALAgent:
 
     def _play(self, batch: Batch, policy: TeamPolicy) -> Batch | None:
         config, auxiliaries = self.config, self.auxiliaries
-        late = self.bonus.win_rate > config.late_win_rate
-        share = config.late_share if late else config.auxiliary_share
+        wanted = self.headway.stuck and self.bonus.win_rate <= config.late_win_rate
+        share = config.auxiliary_share if wanted else config.late_share
         steps = auxiliaries.grant(batch.env_steps, share)
         if not steps or self.probes is None:
             return None
@@ -121,17 +124,19 @@ class AMALAgent:
         return batch.paid(INFORMATION, self.bonus.paid(said)) if self.heads else batch
 
     def learn_world(self, batch: Batch, said: FloatArray) -> None:
-        """Let the model learn from the primary stream, and see what that took off its errors."""
+        """Let the model learn from the primary stream, and see what that took off its surprise."""
         rows = transitions_of(batch, self.core)
         self.buffer.primary.add(rows)
         if self.config.model.symmetric and len(self.buffer.auxiliary):
             self.buffer.primary.forge(self.buffer.auxiliary.rows())
-        before = self.model.forecast(rows).errors()
+        floor, went_on = self.config.variance_floor, ~rows.ended
+        before = self.model.forecast(rows).surprise(floor)
         view = self.buffer.primary.view()
         self.model.learn(view)
-        fell = before - self.model.forecast(rows).errors()
+        fell = before - self.model.forecast(rows).surprise(floor)
         self._quality = self.model.quality(view)
-        self._said = self._saturated(said), rank_correlation(said.ravel(), fell)
+        calibration = rank_correlation(said.ravel()[went_on], fell[went_on])
+        self._said = self._saturated(said), calibration
 
     def _saturated(self, said: FloatArray) -> float:
         most = np.log(self.config.model.heads)
@@ -180,6 +185,7 @@ class AMALAgent:
         """Return all that decides how it goes on: model, scales, buffers, search and worlds."""
         arrays = {f"model/{name}": array for name, array in self.model.state().items()}
         arrays |= {f"bonus/{name}": array for name, array in self.bonus.state().items()}
+        arrays |= {f"headway/{name}": array for name, array in self.headway.state().items()}
         values: dict[str, Any] = {"primary_steps": self._primary_steps}
         for name, part in self._parts():
             kept, values[name] = part.state()
@@ -190,6 +196,7 @@ class AMALAgent:
         """Go on where another one stood."""
         self.model.restore(under("model/", arrays))
         self.bonus.restore(under("bonus/", arrays))
+        self.headway.restore(under("headway/", arrays))
         self._primary_steps = values["primary_steps"]
         for name, part in self._parts():
             part.restore(under(f"{name}/", arrays), values[name])

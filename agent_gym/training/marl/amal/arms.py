@@ -16,6 +16,7 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
     "no-auxiliaries": {"amal": {"auxiliary_share": 0.0, "late_share": 0.0}},
     "random-auxiliaries": {"amal": {"cem_selection": False}},
     "auxiliaries-not-learned": {"amal": {"auxiliary_weight": 0.0}},
+    "no-imitation": {"learn": {"reuse": {"imitation": 0.0}}},
     "no-correction": {"learn": {"reuse": {"corrected": False}}},
     "symmetric-model": {"amal": {"model": {"symmetric": True}}},
     "one-head-error": {"amal": {"information": "error"}},

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from agent_gym.agents.marl import TeamPolicy
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import write_json
 from agent_gym.core.seeds import Seeds
@@ -17,16 +18,17 @@ from agent_gym.evaluation.statistics import mean_interval
 from agent_gym.training.marl.amal.agent import INFORMATION, amal_for
 from agent_gym.training.marl.amal.probes import (
     NoiseProbe,
+    Place,
     as_if_fresh,
     canary,
     cosine,
-    coverage,
     gradient,
     returns_anew,
+    sight,
     symmetric,
 )
 from agent_gym.training.marl.amal.sign_test import signs
-from agent_gym.training.marl.amal.transitions import Transitions, joined_rows, transitions_of
+from agent_gym.training.marl.amal.transitions import transitions_of
 from agent_gym.training.marl.batch import TEAM
 from agent_gym.training.marl.config import TeamTrainConfig
 from agent_gym.training.marl.mixing import Mixed
@@ -41,7 +43,8 @@ EPISODES_ANEW = 32
 EARLY = 20
 """Iterations that are early: where auxiliary teams should see more than the primary one."""
 CANARY_EVERY = 10
-DRAWS = 8
+BATTLES_SEEN = 8
+"""By each auxiliary team, to see how widely it spreads."""
 
 
 @dataclass
@@ -102,7 +105,6 @@ class _Examination:
         self.session = Session(config, make_worlds, agent)
         self.series = Series()
         self._seeds = Seeds(config.seed).child("marl", "diagnosis")
-        self._seen: tuple[list[Transitions], list[Transitions]] = [], []
         self._noise = NoiseProbe(agent, config.n_envs, self._seeds.child("noise"))
 
     def iterate(self) -> Progress:
@@ -125,18 +127,18 @@ class _Examination:
         if len(agent.buffer.auxiliary) and i % CANARY_EVERY in (0, 1):
             for name, config in (("canary", self.config), ("forged", symmetric(self.config))):
                 self.series.add(name, canary(agent, config, self._make, mixed.fresh))
-        if i < EARLY:
-            self._seen[0].append(rows)
-            self._seen[1].extend(transitions_of(each, agent.core) for each in mixed.others)
+        if i < EARLY and mixed.others:
+            self._sight(mixed.policy)
 
-    def _coverage(self) -> None:
-        """Compare how widely early states of both kinds of teams are spread."""
-        ours, theirs = (joined_rows(each) for each in self._seen)
-        count = min(len(ours.ended), len(theirs.ended)) // 2
-        for draw in range(DRAWS if count > 1 else 0):
-            seeds, width = self._seeds.child("coverage", draw), len(self.agent.core)
-            spread = [coverage(rows, width, count, seeds) for rows in (theirs, ours)]
-            self.series.add("coverage", spread[0] - spread[1])
+    def _sight(self, policy: TeamPolicy) -> None:
+        """Compare which states both kinds of teams see, from the same starts."""
+        auxiliaries = self.agent.auxiliaries
+        crowd = auxiliaries.space.crowd(policy, auxiliaries.shifts)
+        place = Place(self.config, self._make, crowd.n_teams * BATTLES_SEEN)
+        seeds = self._seeds.child("sight", self.session.iteration)
+        found = sight(crowd, policy, place, self.agent.core, seeds)
+        self.series.add("coverage", found.coverage)
+        self.series.add("novelty", found.novelty)
 
     def _before_learning(self, mixed: Mixed) -> dict[str, Any]:
         """Return the ratios of every batch; compare gradients and spreads of advantages."""
@@ -180,7 +182,6 @@ class _Examination:
 
     def report(self) -> dict[str, Any]:
         """Return every figure with its bound, and the series behind them."""
-        self._coverage()
         told = [each.as_dict() for each in self.session.told]
         return {
             "kind": "diagnosis of AMAL",
@@ -213,8 +214,7 @@ def figures(
             1.0 - last / start if start and last is not None else None, low=0.6
         ),
         "information_least": _figure(_least(series["least_information"]), low=0.0),
-        "calibration": _figure(_while_paid(told), low=0.2),
-        "calibration_whole_run": _figure(_mean(_column(told, "calibration")), low=0.0),
+        "calibration": _figure(_mean(_column(told, "calibration")), low=0.2),
         "noise_share": _figure(_mean(noise[-5:]), high=0.1),
         "bonus_ratio": _figure(ratio[0] if ratio else None, low=0.02, high=0.5),
         "bonus_ratio_fall": _figure(1.0 - ratio[-1] / ratio[0] if ratio else None, low=0.0),
@@ -223,7 +223,8 @@ def figures(
         "cem_jsd": _figure(_mean(_column(told, "cem_jsd")), low=0.01),
         "elite_gain": _figure(_mean(gains), low=0.0),
         "elite_gain_low": _figure(low, low=0.0),
-        "coverage_gain": _figure(_mean(series["coverage"]), low=0.0),
+        "novelty_gain": _figure(_mean(series["novelty"]), low=0.0),
+        "coverage_gain": _figure(_mean(series["coverage"])),
         "ess_auxiliary": _figure(_mean(_column(told, "ess")), low=0.3),
         "used_auxiliary": _figure(_mean(_column(told, "used")), low=0.3),
         "gradient_cosine": _figure(_mean(series["cosine"]), low=0.0),
@@ -248,15 +249,6 @@ def _figure(
 
 def _column(told: list[dict[str, Any]], name: str) -> list[float]:
     return [row[name] for row in told if row[name] is not None]
-
-
-def _while_paid(told: list[dict[str, Any]]) -> float | None:
-    """Return the mean calibration, in which an iteration counts by what its bonus counted."""
-    rows = [row for row in told if row["calibration"] is not None and row["lambda_info"] > 0.0]
-    if not rows:
-        return None
-    weights = [row["lambda_info"] for row in rows]
-    return float(np.average([row["calibration"] for row in rows], weights=weights))
 
 
 def _mean(values: list[float]) -> float | None:

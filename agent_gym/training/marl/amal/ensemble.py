@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from agent_gym.agents.marl.foresight import LOG_VARIANCES
 from agent_gym.core.seeds import Seeds
 
-LEAST_LOG_VARIANCE, LARGEST_LOG_VARIANCE = -8.0, 3.0
+LEAST_LOG_VARIANCE, LARGEST_LOG_VARIANCE = LOG_VARIANCES
 
 
 class Told(NamedTuple):

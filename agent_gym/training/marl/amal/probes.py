@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from agent_gym.agents.marl import Crowd
+from agent_gym.agents.marl.network import Floats
 from agent_gym.core.errors import DataError
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
@@ -20,13 +23,14 @@ from agent_gym.training.marl.amal.information import MutualInformationEstimator
 from agent_gym.training.marl.amal.transitions import Transitions
 from agent_gym.training.marl.amal.world_model import WorldModel
 from agent_gym.training.marl.amal_config import AmalConfig
-from agent_gym.training.marl.batch import Batch
-from agent_gym.training.marl.collection import Collector
+from agent_gym.training.marl.batch import TEAM, Batch, Bools
+from agent_gym.training.marl.collection import Actor, Collector
 from agent_gym.training.marl.config import TeamTrainConfig
 from agent_gym.training.marl.learner import Learner
 from agent_gym.training.marl.worlds import MakeWorlds
 
 GARBAGE = 1e6
+LEAST_DISTANCE = 1e-6
 NOISE = 2
 """Features of pure noise that are added to see whether information falls for them."""
 
@@ -101,21 +105,82 @@ class NoiseProbe:
         self._model.learn(self._buffer.view())
 
 
-def coverage(rows: Transitions, features: int, count: int, seeds: Seeds) -> float:
+class Place(NamedTuple):
+    """Where probes play: what a training is fought in, and how many battles at a time."""
+
+    config: TeamTrainConfig
+    make_worlds: MakeWorlds
+    battles: int
+
+
+class Battles(NamedTuple):
+    """One battle in every environment, ``[T, E, ...]``; ``going`` says which steps are of it."""
+
+    states: Floats
+    rewards: Floats
+    going: Bools
+
+
+def coverage(states: FloatArray) -> float:
     """Return how widely states are spread: the mean log distance to the nearest other one.
 
-    Args:
-        rows: Where states are taken from.
-        features: How many columns are the state.
-        count: How many are drawn; only equal counts compare.
-        seeds: Of the draw.
+    Only equally many states out of equally many battles compare.
     """
-    if len(rows.ended) < count:
-        raise DataError("too few rows", found=len(rows.ended), expected=f"at least {count}")
-    picked = seeds.rng().choice(len(rows.ended), size=count, replace=False)
-    states = rows.seen[picked, :features].astype(np.float64)
-    distance = np.asarray(cKDTree(states).query(states, k=2)[0])[:, 1]
-    return float(np.log(np.maximum(distance, 1e-6)).mean())
+    if len(states) < 2:
+        raise DataError("too few states", found=len(states), expected="at least 2")
+    distances = np.asarray(cKDTree(states).query(states, k=2)[0])
+    return _log_distance(distances[:, 1])
+
+
+class Sight(NamedTuple):
+    """How auxiliary teams see other states than the primary one, in logs of distances.
+
+    ``coverage`` is by how much more widely their states are spread. ``novelty`` is by how much
+    further off they lie from what the primary team has seen than its own next battles do.
+    """
+
+    coverage: float
+    novelty: float
+
+
+def sight(theirs: Actor, ours: Actor, place: Place, core: NDArray[np.int64], seeds: Seeds) -> Sight:
+    """Compare the states of two actors in equally many battles from the same starts.
+
+    Args:
+        theirs: Auxiliary teams.
+        ours: The primary team, which plays as many battles from other starts beside.
+        place: Where they play.
+        core: Features of the state that count.
+        seeds: Of starts and draws.
+    """
+    games = (theirs, "new"), (ours, "new"), (ours, "known")
+    played = [battles(actor, place, seeds.child(name)) for actor, name in games]
+    states = [each.states[each.going][:, core].astype(np.float64) for each in played]
+    count = min(map(len, states)) // 2
+    far, near, known = (_drawn(each, count, seeds.child("draw")) for each in states)
+    off = [_log_distance(cKDTree(known).query(each)[0]) for each in (far, near)]
+    return Sight(coverage(far) - coverage(near), off[0] - off[1])
+
+
+def _drawn(states: FloatArray, count: int, seeds: Seeds) -> FloatArray:
+    return states[seeds.rng().choice(len(states), size=count, replace=False)]
+
+
+def _log_distance(distances: Any) -> float:
+    return float(np.log(np.maximum(np.asarray(distances), LEAST_DISTANCE)).mean())
+
+
+def battles(actor: Actor, place: Place, seeds: Seeds) -> Battles:
+    """Return one battle in every environment."""
+    worlds = place.make_worlds(place.config, place.battles)
+    player = Collector(worlds, 1, 1, place.config.network.memory, seeds)
+    states, rewards, going = [], [], [np.ones(place.battles, np.bool_)]
+    while going[-1].any():
+        batch, _ = player.collect(actor)
+        states.append(batch.state[0])
+        rewards.append(batch.rewards[TEAM][0])
+        going.append(going[-1] & ~batch.ended[0])
+    return Battles(np.stack(states), np.stack(rewards), np.stack(going[:-1]))
 
 
 def gradient(learner: Learner, batches: Sequence[Batch], shares: dict[str, float]) -> FloatArray:
@@ -140,14 +205,8 @@ def returns_anew(
     crowd: Crowd, config: TeamTrainConfig, make_worlds: MakeWorlds, each: int, seeds: Seeds
 ) -> FloatArray:
     """Return the mean return of every team in fresh battles, which no selection has seen."""
-    worlds = make_worlds(config, crowd.n_teams * each)
-    player = Collector(worlds, 1, 1, config.network.memory, seeds)
-    going = np.ones(worlds.n_envs, np.bool_)
-    total = np.zeros(worlds.n_envs)
-    while going.any():
-        batch, _ = player.collect(crowd)
-        total += np.where(going, batch.rewards["team"][0], 0.0)
-        going &= ~batch.ended[0]
+    played = battles(crowd, Place(config, make_worlds, crowd.n_teams * each), seeds)
+    total = np.where(played.going, played.rewards, 0.0).sum(axis=0)
     mean: FloatArray = total.reshape(crowd.n_teams, each).mean(axis=1)
     return mean
 

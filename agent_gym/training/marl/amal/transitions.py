@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,11 +53,6 @@ def transitions_of(batch: Batch, core: NDArray[np.int64]) -> Transitions:
     return Transitions(
         seen, change.reshape(rows, -1), batch.rewards[TEAM].reshape(rows), batch.ended.reshape(rows)
     )
-
-
-def joined_rows(parts: Sequence[Transitions]) -> Transitions:
-    """Return the rows of all parts, one after another; there has to be a part."""
-    return Transitions(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def inputs_of(contract: Contract, agents: int) -> int:

@@ -42,6 +42,17 @@ class Forecast(NamedTuple):
         found = np.square(self.truth - self.mean.mean(axis=1)).sum(axis=-1)
         return np.where(self.counted, found, 0.0)
 
+    def surprise(self, floor: float) -> FloatArray:
+        """Return how unexpected each row was to all heads together, in nats.
+
+        It is the negative log-likelihood under one Gaussian with the mean and variance of all heads
+        and a floor below its spread: the same one that mutual information is measured by.
+        """
+        variance = self.variance.mean(axis=1) + self.mean.var(axis=1) + floor**2
+        gaps = np.square(self.truth - self.mean.mean(axis=1)) / variance
+        total: FloatArray = 0.5 * (gaps + np.log(variance)).sum(axis=-1)
+        return total
+
 
 @dataclass(frozen=True, slots=True)
 class Quality:
@@ -148,6 +159,15 @@ class WorldModel:
         gaps = np.square(told.truth[:, None] - told.mean) / told.variance
         nll = 0.5 * (gaps + np.log(told.variance)).sum(-1).mean()
         return Quality(float(1.0 - errors / max(steady, 1e-12)), float(nll), len(kept))
+
+    @property
+    def scale_of_seen(self) -> Scale:
+        """Return the scale of what it is shown."""
+        return self._seen
+
+    def weights(self) -> Arrays:
+        """Return the numbers of all heads by name."""
+        return arrays_of(self._network)
 
     def state(self) -> Arrays:
         """Return all that decides how it goes on learning."""
