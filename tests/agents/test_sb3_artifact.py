@@ -2,6 +2,7 @@
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
@@ -290,6 +291,18 @@ def test_killed_between_the_two_renames_the_old_model_is_found(copied, saved):
         raise ZeroDivisionError
     assert verify_model(copied) == read_card(saved)
     assert not aside.exists()
+
+
+def test_writers_of_the_same_folder_do_not_disturb_one_another(tmp_path):
+    def write(number):
+        with atomic_folder(tmp_path / "model") as place:
+            for name in ("a", "b"):
+                (place / name).write_text(str(number))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(200)))
+    (folder,) = tmp_path.iterdir()
+    assert (folder / "a").read_text() == (folder / "b").read_text()
 
 
 def test_a_folder_with_other_things_in_it_is_left_alone(saved, tmp_path):

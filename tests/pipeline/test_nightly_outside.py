@@ -2,6 +2,8 @@
 
 import json
 import os
+import sys
+from importlib.metadata import version
 
 import pytest
 import tiny_scenarios
@@ -287,6 +289,17 @@ class TestLibraries:
         said.parent.mkdir(exist_ok=True)
         said.write_text("Name: copied-lib\nRequires-Dist: needed-lib\n\nabout\n")
         assert required(["copied-lib"]) == {"copied-lib", "needed-lib"}
+
+    def test_a_frozen_working_copy_keeps_its_version(self, site, tmp_path, monkeypatch):
+        said = site / "copied_lib.egg-info"
+        said.mkdir()
+        (said / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: copied-lib\nVersion: 3.0\n\n")
+        (said / "top_level.txt").write_text("copied_lib\n")
+        (site / "copied_lib").mkdir()
+        (site / "copied_lib/__init__.py").write_text("")
+        freeze(("copied_lib",), tmp_path / "ice")
+        monkeypatch.setattr(sys, "path", [str(tmp_path / "ice")])
+        assert version("copied-lib") == "3.0"
 
     def test_what_nobody_claims_is_code_of_the_users_and_frozen(self, site, tmp_path):
         assert imported_packages(["buyer"]) == ("bare_lib", "buyer")

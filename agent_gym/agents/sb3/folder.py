@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -18,12 +19,14 @@ def atomic_folder(target: Path) -> Iterator[Path]:
 
     If the body raises, nothing is left of it and the old folder stays as it was. A process that
     is killed between the two renames leaves the old folder aside, where ``settled`` finds it.
+    Of several processes that write the same folder the last one wins.
     """
     aside = _aside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() and aside.exists():
-            aside.rename(target)
+        with _alone(target.parent):
+            if not target.exists() and aside.exists():
+                aside.rename(target)
         temporary = Path(
             tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
         )
@@ -33,7 +36,8 @@ def atomic_folder(target: Path) -> Iterator[Path]:
         yield temporary
         _sync_tree(temporary)
         temporary.chmod(0o755)
-        _swap(temporary, target, aside)
+        with _alone(target.parent):
+            _swap(temporary, target, aside)
     except OSError as error:
         raise StoreError(
             "cannot write here",
@@ -64,6 +68,17 @@ def _swap(fresh: Path, target: Path, aside: Path) -> None:
     _sync(target.parent)
     if aside.exists():
         shutil.rmtree(aside)
+
+
+@contextmanager
+def _alone(parent: Path) -> Iterator[None]:
+    """Wait until no other process moves folders here; the lock goes with the process."""
+    handle = os.open(parent, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _sync_tree(folder: Path) -> None:

@@ -32,7 +32,11 @@ from agent_gym.rollouts.play import Status
 
 ENDING_S = 10.0
 _NUMBA = (".nbi", ".nbc")
-_METADATA = ("METADATA", "entry_points.txt")
+_ANNOUNCED = {
+    "METADATA": ("METADATA", "PKG-INFO", ""),
+    "entry_points.txt": ("entry_points.txt",),
+}
+"""What is kept of a distribution, and the names it has when installed or beside its sources."""
 
 
 def freeze(packages: Sequence[str], target: Path) -> None:
@@ -46,10 +50,10 @@ def freeze(packages: Sequence[str], target: Path) -> None:
         found = distribution(name)
         folder = target / f"{name.replace('-', '_')}-{found.version}.dist-info"
         folder.mkdir(exist_ok=True)
-        for file in _METADATA:
-            text = found.read_text(file)
-            if text is not None:
-                (folder / file).write_text(text, encoding="utf-8")
+        for file, names in _ANNOUNCED.items():
+            texts = [text for name in names if (text := found.read_text(name)) is not None]
+            if texts:
+                (folder / file).write_text(texts[0], encoding="utf-8")
 
 
 def _distributions(package: str) -> tuple[str, ...]:
