@@ -58,6 +58,15 @@ class OrderLedger:
         self.due = np.zeros(FIRST_ROOM, dtype=np.int64)
         self._orders: list[Order] = []
 
+    def fork(self) -> OrderLedger:
+        """Return a ledger that goes on from here by itself."""
+        other = OrderLedger()
+        other.count, other._orders = self.count, self._orders.copy()
+        other.records, other.live, other.due = (
+            array.copy() for array in (self.records, self.live, self.due)
+        )
+        return other
+
     def add(self, order: Order, account: int, instrument: int, arrives: int) -> int:
         """Write an order down and return its number; the arrays may move."""
         if self.count == len(self.records):

@@ -7,6 +7,7 @@ parts as the target doors, so one account with target orders on one instrument g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from agent_gym.core.types import Nanos
 from agent_gym.exchange.costs import AccountRules, Costs, make_terms
 from agent_gym.exchange.kernel import venue as kernel
 from agent_gym.exchange.kernel.floor import FLOOR, HOLDING, PURSE, TRADE
+from agent_gym.exchange.kernel.layout import BAR_CLOSE, BAR_HIGH, BAR_LOW, BAR_OPEN
 from agent_gym.exchange.order_ledger import OrderLedger, Placed
 from agent_gym.exchange.orders import Order, check_order
 from agent_gym.exchange.tape import Tape
@@ -28,7 +30,8 @@ from agent_gym.markets.instrument import Instrument
 
 _step = direct(kernel.step)
 _FIELDS = {name: i for i, name in enumerate(FLOOR.names or ())}  # all of them int64
-_N_LIVE, _TOUCH = _FIELDS["n_orders"], _FIELDS["touch"]
+_N_LIVE, _TOUCH, _PHASES = _FIELDS["n_orders"], _FIELDS["touch"], _FIELDS["phases"]
+ALL_PHASES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ class Venue:
             record["cancels"] = self._arrival
         return True
 
-    def advance(self) -> list[Trade]:
+    def advance(self, *, _phases: int = ALL_PHASES) -> list[Trade]:
         """Apply the next bar and return the trades it made, in order."""
         if self.finished:
             raise VenueError(
@@ -170,9 +173,37 @@ class Venue:
             self._moor()
         floor = self._floor
         floor[_N_LIVE], floor[_TOUCH] = self._n_live, int(self.costs.limit_on_touch)
+        floor[_PHASES] = _phases
         count = _step(self._floor_at, self.t)
         self._n_live = int(floor[_N_LIVE])
         return [self._trade(row) for row in self._log[:count].tolist()] if count else []
+
+    def fork(self) -> Venue:
+        """Return a venue that goes on from here by itself; the bars are shared."""
+        other = copy(self)
+        other._purses, other._holdings = self._purses.copy(), self._holdings.copy()
+        other._ledger = self._ledger.fork()
+        other._log = np.empty(0, dtype=TRADE)
+        other._moor()
+        return other
+
+    def opened(self) -> tuple[Venue, list[Trade]]:
+        """Return a fork at the open of the next bar, and what trades there.
+
+        It has played the open alone, of a bar that stands still there, so nothing of what the rest
+        of the bar brings is in it. What trades at the open does not depend on orders that come
+        later, so it stays true when the whole bar is applied.
+        """
+        fork = self.fork()
+        rows = [tape.rows[self.t + 1] for tape in self._tapes if not self.finished]
+        kept = [row.copy() for row in rows]
+        try:
+            for row in rows:
+                row[[BAR_HIGH, BAR_LOW, BAR_CLOSE]] = row[BAR_OPEN]
+            return fork, fork.advance(_phases=1)
+        finally:
+            for row, before in zip(rows, kept, strict=True):
+                row[:] = before
 
     def play_targets(
         self,
@@ -259,6 +290,7 @@ class Venue:
             "n_records": len(ledger.records),
             "touch": int(self.costs.limit_on_touch),
             "margin": int(margin),
+            "phases": ALL_PHASES,
         }
         self._floor = np.array([values[name] for name in _FIELDS], dtype=np.int64)
         self._floor_at = self._floor.ctypes.data
@@ -276,6 +308,15 @@ class Venue:
             maker=maker,
             forced=forced,
         )
+
+    def tape(self, symbol: str) -> Tape:
+        """Return the bars of an instrument as the kernel reads them."""
+        return self._tapes[self._instrument(symbol)]
+
+    def terms(self, symbol: str) -> NDArray[np.float64]:
+        """Return what trading an instrument costs, as the kernel reads it."""
+        row: NDArray[np.float64] = self._terms[self._instrument(symbol)]
+        return row
 
     def instrument(self, symbol: str) -> Instrument:
         """Return an instrument of the venue by its name."""

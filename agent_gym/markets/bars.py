@@ -99,6 +99,12 @@ class Bars:
         extra = {name: column[cut] for name, column in self.extra.items()}
         return replace(self, ts=self.ts[cut], extra=extra, **prices)
 
+    def shifted(self, delta_ns: int) -> Bars:
+        """Return the same bars at other times, as the provenance says."""
+        details = self.provenance.details | {"shifted_ns": delta_ns}
+        provenance = self.provenance.model_copy(update={"details": details})
+        return replace(self, ts=self.ts + delta_ns, provenance=provenance)
+
     def between(self, start_ns: int | None, end_ns: int | None) -> Bars:
         """Return the bars that open in [start, end]; None leaves that side open."""
         low = 0 if start_ns is None else int(np.searchsorted(self.ts, start_ns, side="left"))

@@ -96,6 +96,7 @@ FLOOR = np.dtype(
             "n_records",
             "touch",
             "margin",
+            "phases",  # how much of a bar is played: 1 is its open, 4 is all of it
         )
     ],
     align=True,

@@ -150,7 +150,7 @@ def advance(context: int, t: int) -> int:
             if reached(order.kind, order.qty > 0.0, order.price, h, lo, touch):
                 due[n_due] = live[k]
                 n_due += 1
-        for phase in range(1, 5):
+        for phase in range(1, 1 + ctx.phases):
             for i in range(n_a):
                 if phase == 3:
                     holdings[i, m].held = holdings[i, m].pos

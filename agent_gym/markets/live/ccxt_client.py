@@ -84,6 +84,15 @@ def redirected(urls: Any, base_url: str) -> Any:
     return f"{base_url}{parts.path}"
 
 
+def addresses(exchange: str, base_url: str) -> dict[str, Any]:
+    """Return every address of an exchange that ccxt knows, for REST and websockets, elsewhere."""
+    maker = getattr(ccxt.pro, exchange, None)
+    if maker is None:
+        raise unknown("exchange in ccxt", exchange, tuple(ccxt.pro.exchanges))
+    moved: dict[str, Any] = redirected(maker().urls, base_url)
+    return {name: value for name, value in moved.items() if name in ("api", "test", "demo")}
+
+
 def instrument_of(config: LiveConfig, market: Any, mode: int) -> Instrument:
     """Return our word for ccxt's market; ``mode`` says how it writes a precision."""
     kind = _KINDS.get(market["type"])

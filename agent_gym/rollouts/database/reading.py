@@ -84,6 +84,26 @@ def read(
     return [StoredTrajectory(rows[name], steps[name]) for name in trajectory_ids]
 
 
+def read_part(
+    database: Database, files: StepFiles, trajectory_id: str, first: int, count: int
+) -> StepColumns:
+    """Return the steps ``first`` to ``first + count`` of a trajectory, as far as there are any."""
+    with database.reading() as session:
+        row = session.scalar(select(Trajectory).where(Trajectory.trajectory_id == trajectory_id))
+    if row is None:
+        raise ConfigError("there is no such trajectory", found=trajectory_id)
+    wanted = max(0, min(count, row.n_steps - first))
+    if row.step_file is None or wanted == 0 or first < 0:
+        raise ConfigError(
+            "a trajectory has no such steps",
+            where=trajectory_id,
+            found=f"{count} from step {first} on",
+            expected=f"{row.n_steps} steps",
+        )
+    (part,) = files.read(row.step_file, [((row.first_row or 0) + first, wanted)])
+    return part
+
+
 def batch_of(database: Database, files: StepFiles, batch_id: str) -> TrajectoryBatch:
     """Return a batch with the steps of those members that have not been given back."""
     with database.reading() as session:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from agent_gym.core.errors import StoreError
 from agent_gym.core.files import atomic_path
+from agent_gym.core.types import FloatArray
 from agent_gym.rollouts.database.step_columns import StepColumns, step_columns
 from agent_gym.rollouts.database.tables import FileState
 
@@ -87,6 +88,25 @@ class StepFiles:
                     yield step_columns(rows)
         except (OSError, pa.ArrowException, IndexError, ValueError) as error:
             raise _unreadable(path, str(error)) from error
+
+    def numbers(self, file_hash: str, name: str, first: int, n: int) -> FloatArray:
+        """Return one column of numbers of some rows; the others are not unpacked."""
+        path = self.path(file_hash)
+        self._believe(file_hash, path)
+        try:
+            with pa.memory_map(str(path)) as source:
+                place = pa.ipc.open_file(source).schema.get_field_index(name)
+                options = pa.ipc.IpcReadOptions(included_fields=[place])
+                reader = pa.ipc.open_file(source, options=options)
+                wanted = range(first // BATCH_ROWS, (first + max(n, 1) - 1) // BATCH_ROWS + 1)
+                table = pa.Table.from_batches([reader.get_batch(i) for i in wanted])
+                rows = table.slice(first - wanted.start * BATCH_ROWS, n)
+                found: FloatArray = rows.column(0).to_numpy()
+        except (OSError, pa.ArrowException, IndexError, ValueError) as error:
+            raise _unreadable(path, str(error)) from error
+        if found.size != n:
+            raise _unreadable(path, f"{found.size} of {n} rows from {first} on")
+        return found
 
     def state(self, file_hash: str) -> FileState:
         """Say whether a file is what was written."""

@@ -11,12 +11,13 @@ from typing import Self
 
 from sqlalchemy import ColumnElement, Integer, cast, func, select
 
-from agent_gym.core.clock import Clock, SystemClock
+from agent_gym.core.clock import DAY_NS, Clock, SystemClock
 from agent_gym.core.errors import ConfigError, StoreError
 from agent_gym.core.files import home
 from agent_gym.rollouts.database.agents import ServiceAgents
 from agent_gym.rollouts.database.batches import TrainingBatches
 from agent_gym.rollouts.database.connection import Database, DatabaseDown
+from agent_gym.rollouts.database.curves import POINTS, RewardCurve, reward_curve
 from agent_gym.rollouts.database.delivery import Delivery
 from agent_gym.rollouts.database.events import EventLog
 from agent_gym.rollouts.database.integrity import IntegrityReport, check_files
@@ -24,7 +25,13 @@ from agent_gym.rollouts.database.judgments import Judgments
 from agent_gym.rollouts.database.models import Models, Outcomes
 from agent_gym.rollouts.database.outbox import DeliveryReport, Document, Outbox
 from agent_gym.rollouts.database.query import Order, Page, TrajectoryFilter, find_page
-from agent_gym.rollouts.database.reading import StoredTrajectory, TrajectoryBatch, batch_of, read
+from agent_gym.rollouts.database.reading import (
+    StoredTrajectory,
+    TrajectoryBatch,
+    batch_of,
+    read,
+    read_part,
+)
 from agent_gym.rollouts.database.records import storable
 from agent_gym.rollouts.database.schema import prepare
 from agent_gym.rollouts.database.step_columns import StepColumns
@@ -206,7 +213,28 @@ class TrajectoryStore:
         total, with_steps, trainable, free, judged, steps = found
         return StoreCounts(total, with_steps, trainable, free, judged, groups, full, int(steps))
 
+    def recorded_per_day(self, now_ns: int, days: int) -> tuple[int, ...]:
+        """Return how many trajectories came in on each of the last days, the oldest first."""
+        begin = now_ns - days * DAY_NS
+        day = (Trajectory.created_ns - begin) // DAY_NS
+        with self.database.reading() as session:
+            rows = session.execute(
+                select(day, func.count(Trajectory.id))
+                .where(Trajectory.created_ns >= begin, Trajectory.created_ns < now_ns)
+                .group_by(day)
+            ).all()
+        found = {int(number): int(count) for number, count in rows}
+        return tuple(found.get(number, 0) for number in range(days))
+
     # Reading.
+
+    def steps_part(self, trajectory_id: str, first: int, count: int) -> StepColumns:
+        """Return some steps of one trajectory; the others are not read."""
+        return read_part(self.database, self.files, trajectory_id, first, count)
+
+    def reward_curve(self, trajectory_id: str, points: int = POINTS) -> RewardCurve:
+        """Return the reward so far over a trajectory of any length, in about so many points."""
+        return reward_curve(self.files, self.get(trajectory_id), points)
 
     def steps(self, trajectory_id: str) -> StepColumns:
         """Return the steps of one trajectory."""

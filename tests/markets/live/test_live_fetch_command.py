@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -30,7 +29,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     register(app)
     app.command("other")(lambda: None)
 
-    def build(_: Any) -> typer.Typer:
+    def build() -> typer.Typer:
         whole = typer.Typer(pretty_exceptions_enable=False)
         whole.add_typer(app, name="data")
         whole.command("other")(lambda: None)
