@@ -6,7 +6,7 @@ BROWSER := .venv/.browser
 DATABASE := .venv/.database
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real docs clean
+.PHONY: help gym harness demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -74,6 +74,15 @@ umc-ablation: $(READY)   ## what each part of the active-inference trader is wor
 
 umc-real: $(READY)       ## the active-inference trader on real bars, if they are there (minutes)
 	$(BIN)/python scripts/umc_real.py --out docs/results
+
+MARL := $(BIN)/agent-gym marl
+marl-results: $(READY)   ## what teams come to: MAPPO, reuse and AMAL, harder maps, diagnosis, ablation (hours)
+	$(MARL) compare --algos mappo --maps 3m,2s_vs_1sc --jobs 2 --out docs/results
+	$(MARL) compare --algos mappo,mappo-reuse,amal --maps 3m:kills@100000 --jobs 2 --out docs/results --name marl_kills
+	$(MARL) compare --algos mappo,mappo-reuse,amal --maps 3m@100000,2s_vs_1sc@100000 --jobs 2 --out docs/results --name marl_dense
+	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seeds 3 --jobs 2 --out docs/results || test $$? = 4
+	$(MARL) compare --algos mappo,mappo-reuse --maps 2s3z,3s_vs_5z --seeds 5 --steps 250000 --jobs 2 --out docs/results --name marl_hard
+	$(MARL) ablation --maps 3m:kills@100000 --seeds 10 --jobs 2 --out docs/results
 
 docs: $(READY)           ## the documentation site, into site/
 	$(BIN)/mkdocs build --strict

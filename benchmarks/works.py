@@ -18,6 +18,7 @@ from benchmarks import bare, ours
 from benchmarks.battle import battles
 from benchmarks.contest import LIMIT, OURS, Entry, PeerEntry, ask, contest
 from benchmarks.data import Series, sma_pairs
+from benchmarks.first_view import first_views
 from benchmarks.learning import learning
 from benchmarks.peers import Fleet
 from benchmarks.report import Goal, Row, rate_row
@@ -255,6 +256,11 @@ def fights(ground: Ground) -> Iterator[Row]:
     yield from battles(ground.fleet, ground.rounds)
 
 
+def looks(ground: Ground) -> Iterator[Row]:
+    """(g) The first view of the dashboard."""
+    yield from first_views(ground.scratch, ground.rounds)
+
+
 WORKS: dict[str, Callable[[Ground], Iterator[Row]]] = {
     "series": series_backtest,
     "environments": environments,
@@ -262,4 +268,5 @@ WORKS: dict[str, Callable[[Ground], Iterator[Row]]] = {
     "playing": playing,
     "learning": learners,
     "battle": fights,
+    "dashboard": looks,
 }

@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+from importlib import import_module
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -24,3 +26,22 @@ multiprocessing.set_forkserver_preload(
 
 # Read as doctests they would be imported a second time, under another name, and register twice.
 collect_ignore_glob = ["*_samples.py", "*/tiny_scenarios.py"]
+
+DASHBOARD = "tests.apps.dashboard_samples"  # loads much, so only those who need it do so
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """Return one seeded service for all tests of the dashboard in a process."""
+    made = import_module(DASHBOARD).Site(tmp_path_factory.mktemp("site"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def reader(site, tmp_path_factory):
+    """Return a browser that has shown its token."""
+    made = import_module(DASHBOARD).Reader(site, tmp_path_factory.mktemp("browser"))
+    made.login()
+    yield made
+    made.close()

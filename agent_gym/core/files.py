@@ -16,6 +16,7 @@ from typing import Any
 from agent_gym.core.errors import StoreError
 
 HOME_VARIABLE = "AGENT_GYM_HOME"
+DATABASE_VARIABLE = "AGENT_GYM_DATABASE"
 DEFAULT_HOME = Path("results")
 
 

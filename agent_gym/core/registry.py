@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent_gym.core.errors import ConfigError
+from agent_gym.core.project import announced_by_project
 
 Kind: TypeAlias = Literal[
     "market",
@@ -82,7 +83,8 @@ def register(
 
 @cache
 def _announced(kind: Kind) -> Mapping[str, str]:
-    return {point.name: point.value for point in entry_points(group=f"agent_gym.{kind}")}
+    installed = {point.name: point.value for point in entry_points(group=f"agent_gym.{kind}")}
+    return announced_by_project(kind) | installed
 
 
 def names(kind: Kind) -> tuple[str, ...]:

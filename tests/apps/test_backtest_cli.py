@@ -114,7 +114,8 @@ def test_results_are_written_whole(call, tmp_path):
     out = tmp_path / "deep" / "run"
     found = document(call, *AGENT, *MARKET, "--out", out, "--plot")
     names = sorted(path.name for path in out.iterdir())
-    assert names == ["chart.png", "equity.parquet", "fills.parquet", "report.html", "results.json"]
+    pages = ["chart.png", "charts.json", "report.html"]
+    assert names == sorted([*pages, "equity.parquet", "fills.parquet", "results.json"])
     stored = json.loads((out / "results.json").read_text())
     assert stored == {name: found[name] for name in found if name not in ("out", "reports")}
     equity = pq.read_table(out / "equity.parquet")["equity"].to_numpy()
@@ -283,7 +284,7 @@ def test_a_run_that_fails_exits_with_4_and_leaves_nothing(call, tmp_path, monkey
     def fail(*args: object, **kwargs: object) -> None:
         raise VenueError("the venue burned down")
 
-    monkeypatch.setattr(module, "write_sheet", fail)
+    monkeypatch.setattr("agent_gym.evaluation.saved.write_sheet", fail)
     code, out, _ = call(*AGENT, *MARKET, "--out", tmp_path / "out", "--plot", "--json")
     assert code == 4
     assert json.loads(out)["what"] == "the venue burned down"

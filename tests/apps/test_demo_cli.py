@@ -155,3 +155,11 @@ def test_a_bad_folder_is_a_usage_error(call, tmp_path):
     (tmp_path / "file").write_text("")
     code, _, _ = call(*WORDS, "--out", tmp_path / "file" / "x")
     assert code == 2
+
+
+def test_the_tour_says_what_why_and_how(call, tmp_path):
+    code, out, _ = call(*WORDS, "--out", tmp_path / "x", "--no-pause")
+    assert code == 0
+    assert [f"{n}/6" in out for n in range(1, 7)] == [True] * 6
+    for command in ("market generate", "data check", "backtest --agent", "report", "init my_desk"):
+        assert f"$ agent-gym {command}" in out

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from agent_gym.agents.doors.probe import probe
 from agent_gym.apps.cli import doctor
 from tests.apps.cli_samples import Call, make_call
 
@@ -24,6 +25,19 @@ def test_a_sound_machine_is_ready(call):
         assert rows[name]["status"] == "ok"
     assert {"cores", "memory", "disk", "torch", "market data", "kernel cache"} <= set(rows)
     assert {each["status"] for each in found["findings"]} <= {"ok", "absent", "problem"}
+
+
+def test_the_isolation_that_is_really_reached_is_told(call, monkeypatch):
+    _, out, _ = call("--json")
+    row = next(each for each in json.loads(out)["findings"] if each["name"] == "isolation")
+    assert row["found"].split(":")[0] == (probe().level or "none")
+    monkeypatch.setattr("agent_gym.agents.doors.probe.probe", lambda: probe(namespaces=False))
+    code, out, _ = call("--json")
+    row = next(each for each in json.loads(out)["findings"] if each["name"] == "isolation")
+    assert code == 0
+    assert row["status"] == "problem"
+    assert row["found"].startswith("limits: ")
+    assert "a server of this machine was reached" in row["found"]
 
 
 def test_the_table_is_readable(call):

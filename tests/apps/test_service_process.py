@@ -13,8 +13,8 @@ from threading import Event
 import httpx
 import pytest
 
-from agent_gym.apps.api.server import names_of
 from agent_gym.apps.api.tokens import FILE, TokenFile
+from agent_gym.apps.binding import names_of
 from agent_gym.apps.cli.main import run
 from agent_gym.core.errors import ConfigError
 from agent_gym.pipeline.runtime import stored_calls, verify_served

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from agent_gym.apps.cli import train, train_checks, train_view
+from agent_gym.apps.cli import train_proofs, train_view, train_work
 from agent_gym.apps.cli.train_options import TrainJob, TrainRuns, asked_config, steps_note
 from agent_gym.apps.cli.train_view import Watched, progress_line, shown_progress, trained_view
 from agent_gym.core.clock import SystemClock
@@ -81,7 +81,7 @@ def test_two_seeds_are_trained_judged_and_reported_and_not_trained_again(
     assert "IQM over 2 seeds" in out
     assert (folder / "seed_0" / "result.json").read_bytes() == before
     with monkeypatch.context() as broken:
-        broken.setattr(train, "write_report", refuse)
+        broken.setattr(train_work, "write_report", refuse)
         code, out, _ = call("--config", tiny, "--seeds", 2, "--json")
     assert code == 4
     assert json.loads(out)["report_error"]["what"] == "no room"
@@ -263,7 +263,7 @@ def test_verify_tells_whether_a_killed_run_ends_the_same(call, tiny, monkeypatch
             differing_files=(),
         )
 
-    monkeypatch.setattr(train_checks, "verify_reproducibility", verified)
+    monkeypatch.setattr(train_proofs, "verify_reproducibility", verified)
     words = ("verify", "--config", tiny, "--set", "agent.gamma=0.5")
     found, out, err = call(*words, "--kills", 2, "--seed", 5, "--json")
     assert found == code, err
@@ -285,12 +285,12 @@ def test_speed_is_measured_and_taken_only_when_asked(call, tiny, tmp_path, monke
     assert told["recommended"]["learns_alike"]
     layout = Layout(threads=2, n_envs=2, batch_size=None, steps_per_s=9.0, learns_alike=True)
     found = Calibration(layouts=(layout,), as_configured=layout, recommended=layout)
-    monkeypatch.setattr(train, "calibrate", lambda *_, **__: found)
+    monkeypatch.setattr(train_work, "calibrate", lambda *_, **__: found)
     config = TrainerConfig.model_validate(TINY)
-    assert train.with_threads(config, tmp_path, (0,)).threads == 2
+    assert train_work.with_threads(config, tmp_path, (0,)).threads == 2
     (tmp_path / "seed_0").mkdir()
     (tmp_path / "seed_0" / "config.json").write_text(json.dumps({"threads": 3}))
-    assert train.with_threads(config, tmp_path, (0,)).threads == 3  # a run that has begun
+    assert train_work.with_threads(config, tmp_path, (0,)).threads == 3  # a run that has begun
 
 
 def test_the_schema_takes_what_the_config_takes_and_refuses_what_it_refuses(call):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from agent_gym.apps.cli import train
+from agent_gym.apps.cli import train_work
 from agent_gym.apps.cli.evaluate_model import view_of
 from agent_gym.apps.cli.experiment_view import summary_view, told_if_stopped
 from agent_gym.apps.cli.train_options import TrainRuns, steps_note
@@ -57,7 +57,7 @@ def shown(view: Any) -> str:
 def concluded(folder: Path, **runs: Any) -> dict[str, Any]:
     asked = TrainRuns(report=False, **runs)
     results = [read_result(folder / f"seed_{seed}") for seed in asked.seed_list()]
-    return train.conclude(TINY, folder, asked, [each for each in results if each is not None])
+    return train_work.conclude(TINY, folder, asked, [each for each in results if each is not None])
 
 
 def failed(**more: Any) -> dict[str, Any]:
@@ -179,10 +179,10 @@ def test_whoever_stops_it_is_told_how_it_goes_on(tmp_path, monkeypatch, capsys, 
     def stopped(*_: Any) -> None:
         raise stop
 
-    monkeypatch.setattr(train, "run_seeds", stopped)
+    monkeypatch.setattr(train_work, "run_seeds", stopped)
     (tmp_path / "seed_0" / "checkpoints" / "step_000000000020").mkdir(parents=True)
     with pytest.raises(type(stop)):
-        train.train_seeds(TINY, tmp_path, TrainRuns(seed=0))
+        train_work.train_seeds(TINY, tmp_path, TrainRuns(seed=0))
     err = capsys.readouterr().err
     assert "Stopped. Kept in" in err
     assert "goes on from there" in err
@@ -192,8 +192,8 @@ def test_whoever_stops_it_is_told_how_it_goes_on(tmp_path, monkeypatch, capsys, 
 
 
 def test_seeds_and_workers_are_not_mixed_up(tmp_path):
-    assert "seeds 0, 1 (2 at a time), into" in train.start_line(TINY, (0, 1), 2, tmp_path)
-    assert "steps, seed 7, into" in train.start_line(TINY, (7,), 1, tmp_path)
+    assert "seeds 0, 1 (2 at a time), into" in train_work.start_line(TINY, (0, 1), 2, tmp_path)
+    assert "steps, seed 7, into" in train_work.start_line(TINY, (7,), 1, tmp_path)
     one = TINY.model_copy(update={"n_envs": 1, "steps": 45})
     assert "(an iteration of 1 environment)" in str(steps_note(one))
 

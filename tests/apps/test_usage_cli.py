@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_gym.apps.cli import backtest, data, market
+from agent_gym.apps.cli import data, market
 from agent_gym.apps.cli.main import main
+from agent_gym.evaluation import saved
 from tests.apps.cli_samples import bars_file, name_walk
 
 Run = Callable[..., tuple[int, str, str]]
@@ -133,7 +134,7 @@ def test_a_stopped_run_leaves_nothing(
         os.kill(os.getpid(), signal_number)
 
     last = ("--json",) if as_json else ()
-    monkeypatch.setattr(backtest, "write_json", stop)
+    monkeypatch.setattr(saved, "write_json", stop)
     monkeypatch.setattr(market, "write_series", stop)
     monkeypatch.setattr(data, "resample", stop)
     out = tmp_path / "new" / "a.parquet"

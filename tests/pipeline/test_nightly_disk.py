@@ -94,7 +94,7 @@ def test_rotten_rows_are_set_aside_and_played_again(tmp_path):
 
 def test_a_rotten_night_is_forgotten_and_said(tmp_path):
     night(tmp_path, approve="first")
-    assert edit_rows(tmp_path, "UPDATE nightly_runs SET body = 'x'") == 1
+    assert edit_rows(tmp_path, "UPDATE nightly_runs SET body = '{}'") == 1
     outcome = night(tmp_path, day=1)
     assert outcome.result.past.nights == ()
     assert any("set aside" in note for note in outcome.result.run.notes)

@@ -19,8 +19,9 @@ from agent_gym.core.errors import AgentError, AgentGymError, ConfigError, DataEr
 from agent_gym.training.rl.checkpoints import CheckpointStore
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.folder_lock import at_work
+from agent_gym.training.rl.overrides import default_folder
 from agent_gym.training.rl.result import RunFolder
-from agent_gym.training.rl.trainer import Trainer, create_trainer_from_config, default_folder
+from agent_gym.training.rl.trainer import Trainer, create_trainer_from_config
 from tests.training.rl_samples import csv_files, small_config
 
 QUICK = {

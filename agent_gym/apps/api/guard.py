@@ -10,24 +10,37 @@ import logging
 from collections.abc import MutableMapping
 from typing import Any
 
+from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent_gym.apps.api.front_door import (
+    DASHBOARD,
+    LOGIN,
+    LOGOUT,
+    PAGE_HEADERS,
+    FrontDoor,
+    same_origin,
+    wants_page,
+)
 from agent_gym.apps.api.problems import HEADERS, problem
 from agent_gym.apps.api.roles import may, role_for
 from agent_gym.apps.api.tokens import Token, TokenFile
 from agent_gym.core.errors import AgentGymError
 
 log = logging.getLogger(__name__)
+_TO_DOOR = RedirectResponse(DASHBOARD, 303, HEADERS)
 
 
 class _Refused(Exception):
     """A request goes no further."""
 
-    def __init__(self, status: int, what: str, **more: Any) -> None:
+    def __init__(
+        self, status: int, what: str, response: ASGIApp | None = None, **more: Any
+    ) -> None:
         super().__init__(what)
         self.why = f"{status}, {what}"
-        self.response: ASGIApp = problem(status, what, **more)
+        self.response: ASGIApp = response or problem(status, what, **more)
 
 
 class Guard:
@@ -39,6 +52,7 @@ class Guard:
         hosts: Names under which the service may be called; another one is an attack by DNS.
         max_body_bytes: Longer bodies are refused.
         body_timeout_s: Slower ones too.
+        door: Where people come in, if there is a dashboard.
     """
 
     def __init__(
@@ -48,8 +62,9 @@ class Guard:
         hosts: tuple[str, ...],
         max_body_bytes: int,
         body_timeout_s: float,
+        door: FrontDoor | None = None,
     ) -> None:
-        self._app, self._tokens = app, tokens
+        self._app, self._tokens, self._door = app, tokens, door
         self._hosts = frozenset(host.lower() for host in hosts)
         self._most, self._patience_s = max_body_bytes, body_timeout_s
 
@@ -58,23 +73,96 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":  # there are no web sockets here
-            await send({"type": "websocket.close", "code": 1008})
+        if scope["type"] != "http":
+            await self._socket(scope, receive, send)
             return
+        headers = Headers(scope=scope)
         try:
-            token = self._admit(scope)
-            body = await self._body(Headers(scope=scope), receive)
+            self._check_host(headers)
+            door = self._door if self._behind_door(scope["path"]) else None
+            if door is not None and (scope["method"], scope["path"]) == ("POST", LOGIN):
+                await self._login(door, headers, scope, receive, send)
+                return
+            token = self._admit(scope) if door is None else self._welcome(door, scope, headers)
+            body = await self._body(headers, receive)
         except _Refused as refused:
             log.warning("refused: %s %.200r: %s", scope["method"], scope["path"], refused.why)
             await refused.response(scope, receive, send)
             return
+        if door is not None and (scope["method"], scope["path"]) == ("POST", LOGOUT):
+            await door.logout(headers)(scope, receive, send)
+            return
         scope.setdefault("state", {})["token"] = token
-        await self._app(scope, _replayed(body, receive), self._answering(scope, token, send))
+        usual = HEADERS if door is None else PAGE_HEADERS
+        answering = self._answering(scope, token, send, usual)
+        await self._app(scope, _replayed(body, receive), answering)
+
+    def _behind_door(self, path: str) -> bool:
+        return self._door is not None and self._door.owns(path)
+
+    async def _login(
+        self, door: FrontDoor, headers: Headers, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Let somebody in who shows a token."""
+        if not same_origin(headers):
+            raise _Refused(403, "this form is not from here", where="header Origin")
+        token, answer = door.login(await self._body(headers, receive), headers)
+        if token is None:
+            raise _Refused(401, "this token is not known", answer)
+        log.info("login by token %s (%s)", token.id, token.role)
+        await answer(scope, receive, send)
+
+    def _welcome(self, door: FrontDoor, scope: Scope, headers: Headers) -> Token:
+        """Return whose request this is; who comes without a session is asked for a token."""
+        method, path = scope["method"], scope["path"]
+        token = self._known(door, headers)
+        if token is None:
+            asked = None
+            if method == "GET" and wants_page(headers):
+                asked = door.asks(path, scope["query_string"], headers, wrong=False)
+            raise _Refused(
+                401,
+                "a session is needed",
+                asked,
+                where=f"{method} {path}",
+                remedy=f"Open {LOGIN} in a browser and show a token",
+            )
+        leaves = (method, path) == ("POST", LOGOUT) and same_origin(headers)
+        if method not in ("GET", "HEAD") and not leaves:
+            raise _Refused(405, "pages are only read", where=f"{method} {path}", expected="GET")
+        return token
+
+    def _known(self, door: FrontDoor, headers: Headers) -> Token | None:
+        try:
+            return door.token(headers) or self._tokens.check(headers.get("authorization", ""))
+        except AgentGymError as error:
+            log.error("%s", error)
+            return None
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a page of ours talk to us while its session lasts; everybody else is turned away."""
+        headers, door = Headers(scope=scope), self._door
+        known = (
+            door is not None
+            and _host(headers.getlist("host")) in self._hosts
+            and door.owns(scope["path"])
+            and same_origin(headers)
+            and self._known(door, headers) is not None
+        )
+        if not known:
+            log.warning("refused: web socket %.200r", scope["path"])
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await self._app(scope, receive, send)
+
+    def _check_host(self, headers: Headers) -> None:
+        if _host(headers.getlist("host")) not in self._hosts:
+            raise _Refused(400, "the service is not called like this", where="header Host")
 
     def _admit(self, scope: Scope) -> Token:
         headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
-        if _host(headers.getlist("host")) not in self._hosts:
-            raise _Refused(400, "the service is not called like this", where="header Host")
+        if self._door is not None and (method, path) == ("GET", "/") and wants_page(headers):
+            raise _Refused(303, "people go through the front door", _TO_DOOR)
         try:
             token = self._tokens.check(headers.get("authorization", ""))
         except AgentGymError as error:
@@ -132,11 +220,11 @@ class Guard:
             expected=f"at most {self._most:,}",
         )
 
-    def _answering(self, scope: Scope, token: Token, send: Send) -> Send:
+    def _answering(self, scope: Scope, token: Token, send: Send, usual: dict[str, str]) -> Send:
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=_writable(message))
-                for name, value in HEADERS.items():
+                for name, value in usual.items():
                     headers.setdefault(name, value)
                 if scope["method"] != "GET":
                     log.info(

@@ -48,6 +48,8 @@ RULES: tuple[Rule, ...] = (
     Rule(_POST, "/api/cron/agent-tick", "run"),
     Rule(_GET, "/api/cron/training-check", "run"),
     Rule(_POST, "/api/cron/training", "run"),
+    Rule(_GET, "/.well-known/agent-card.json", "read"),
+    Rule(_POST, "/a2a", "run"),
     Rule(_POST, "/a2a/sessions", "run"),
     Rule(("GET", "DELETE"), "/a2a/sessions/*", "run"),
     Rule(_POST, "/a2a/sessions/*/rpc", "run"),

@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from ipaddress import ip_address
 from socket import AF_INET, AF_INET6, create_server, socket
 from threading import enumerate as enumerate_threads
 from threading import main_thread
@@ -14,8 +13,8 @@ from threading import main_thread
 import uvicorn
 from typing_extensions import override
 
-from agent_gym.apps.api.app import create_app
-from agent_gym.apps.api.settings import LOOPBACK, ServiceSettings
+from agent_gym.apps.api.app import Mount, create_app
+from agent_gym.apps.api.settings import ServiceSettings
 from agent_gym.core.errors import ConfigError
 
 SHUTDOWN_S = 30
@@ -23,40 +22,13 @@ log = logging.getLogger(__name__)
 MOST_AT_A_TIME = 100
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address.
-
-    Example:
-        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-        (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def names_of(host: str, allowed: tuple[str, ...], *, remote: bool) -> tuple[str, ...]:
-    """Return the names under which the service may be called.
-
-    Raises:
-        ConfigError: Others could reach it, and nobody has said that they may.
-    """
-    if not is_loopback(host) and not remote:
-        raise ConfigError(
-            "others could reach the service there",
-            where="--host",
-            found=host,
-            expected="127.0.0.1",
-            remedy="Say --remote if they may, and put a proxy with TLS before it",
-        )
-    own = (f"[{host}]" if ":" in host else host,)
-    return tuple(dict.fromkeys((*LOOPBACK, *own, *allowed)))
-
-
-def serve(settings: ServiceSettings, host: str, port: int, ready: Callable[[str], None]) -> None:
+def serve(
+    settings: ServiceSettings,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+    dashboard: Mount | None = None,
+) -> None:
     """Serve until somebody ends it; what is under way is finished or taken up at the next start.
 
     Args:
@@ -64,9 +36,10 @@ def serve(settings: ServiceSettings, host: str, port: int, ready: Callable[[str]
         host: Address.
         port: 0 lets the system choose.
         ready: Called with the address once it answers.
+        dashboard: Adds the pages for people.
     """
     door = _bound(host, port)
-    app = create_app(settings)
+    app = create_app(settings, dashboard)
     config = uvicorn.Config(
         app,
         host=host,

@@ -9,16 +9,14 @@ from typing import Any
 
 from pydantic import Field
 
-from agent_gym.core.files import home
+from agent_gym.apps.binding import LOOPBACK
+from agent_gym.core.files import DATABASE_VARIABLE, home
 from agent_gym.core.registry import Config
 from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.readiness import ReadinessPolicy
 from agent_gym.pipeline.harness.options import LEARNING, HarnessOptions
-from agent_gym.pipeline.harness.workspace import DATABASE_VARIABLE
 from agent_gym.pipeline.registry import RolloutPolicy
 from agent_gym.pipeline.runtime import RuntimeConfig
-
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def _automation() -> AutomationConfig:

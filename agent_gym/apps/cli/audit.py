@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from agent_gym.apps.cli.config_options import parse_pairs, with_options
+from agent_gym.apps.cli.known_names import TEAMS, agents_and_teams
 from agent_gym.apps.cli.model_words import is_model, model_door
 from agent_gym.apps.cli.output import emit
 from agent_gym.core.errors import ConfigError
@@ -31,8 +32,6 @@ app = typer.Typer(
 
 EXIT_FOUND = 1
 MARKET = "synthetic/btc-1h"
-TEAMS = ("amal", "ippo", "mappo", "mappo-reuse")
-"""Algorithms of teams, whose training is audited; they are no agents of the registry."""
 LEAST_BARS = 200
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "cyan", "fine": "green"}
 HEADS = {
@@ -115,6 +114,8 @@ def refuse_settings(file: Path | None, pairs: dict[str, Any]) -> None:
 
 def chosen(agent: str, file: Path | None, pairs: dict[str, Any]) -> Ref:
     """Return the agent with the options of the file, overridden by those of the command."""
+    if agent not in agents_and_teams():
+        raise unknown("agent or algorithm of teams", agent, agents_and_teams())
     known = entry("agent", agent)
     params = {} if file is None else read_options(file, agent)
     ref = Ref(use=agent, params=params | pairs)

@@ -18,13 +18,13 @@ from agent_gym.apps.cli.output import emit, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.workspace import check_target, check_writable, source_commit
 from agent_gym.core.errors import ConfigError, DataError
-from agent_gym.core.files import home, write_json
+from agent_gym.core.files import home
 from agent_gym.core.registry import Config, Ref, configure, entry, names
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.backtest import BacktestConfig, BacktestEngine
 from agent_gym.evaluation.baselines import Comparison, compare, short_table
 from agent_gym.evaluation.funding import funding_words
-from agent_gym.evaluation.results import RESULTS, staged
+from agent_gym.evaluation.saved import save_comparison
 from agent_gym.evaluation.tearsheet import FORMATS, Sheet, format_of, sheet_of, write_sheet
 from agent_gym.exchange.tape import funding_rates
 from agent_gym.markets.bars import Bars
@@ -101,9 +101,9 @@ def backtest(
     command = ["agent-gym", "backtest", *words]
     engine = BacktestEngine(config, command=command, commit=source_commit())
     comparison = compare(engine, bars, agent, job.seed)
-    sheet = sheet_from(comparison) if outputs.plot or outputs.report else None
-    if out is not None:
-        save(comparison, out, sheet if outputs.plot else None)
+    sheet = sheet_from(comparison) if out is not None or outputs.report else None
+    if out is not None and sheet is not None:
+        save_comparison(comparison, sheet, out, (CHART, REPORT) if outputs.plot else ())
     if sheet is not None:
         for path in outputs.report:
             write_sheet(path, sheet)
@@ -201,16 +201,6 @@ def sheet_from(comparison: Comparison, title: str | None = None) -> Sheet:
     """Return the tear sheet of a comparison."""
     runs = comparison.baselines
     return sheet_of(comparison.main, runs, label=comparison.subject, title=title)
-
-
-def save(comparison: Comparison, out: Path, sheet: Sheet | None) -> None:
-    """Write everything about a comparison into a folder: all of it or nothing."""
-    with staged(out) as stage:
-        comparison.main.write(stage)
-        write_json(stage / RESULTS, comparison.payload())
-        if sheet is not None:
-            write_sheet(stage / CHART, sheet)
-            write_sheet(stage / REPORT, sheet)
 
 
 def view_of(

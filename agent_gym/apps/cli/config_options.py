@@ -195,7 +195,9 @@ def _kind(field: FieldInfo) -> Any:
 
 def _metavar(kind: Any, field: FieldInfo) -> str | None:
     if kind == list[str]:
-        return "FILE" if Path in get_args(field.annotation) else "NAME=VALUE"
+        if Path in get_args(field.annotation):
+            return "FILE"
+        return "NAME" if "name" in (field.description or "") else "NAME=VALUE"
     return f"FLOAT|{NONE}" if kind is str and isinstance(field.default, float) else None
 
 

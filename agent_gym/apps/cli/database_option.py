@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from agent_gym.pipeline.harness.workspace import DATABASE_VARIABLE
+from agent_gym.core.files import DATABASE_VARIABLE
 
 DATABASE = typer.Option(
     "--database",

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from agent_gym.agents.team import Independent
 from agent_gym.apps.cli.backtest import CHART, REPORT, sheet_from, short_view
 from agent_gym.apps.cli.output import emit, notes
+from agent_gym.apps.cli.tour import TourStep, guide
 from agent_gym.apps.cli.workspace import check_writable, source_commit
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError
@@ -50,9 +50,16 @@ def demo(
     market: Annotated[str, typer.Option(help="Synthetic market to generate.")] = MARKET,
     bars: Annotated[int, typer.Option(min=100, help="Bars to generate.")] = YEAR_OF_HOURS,
     seed: Annotated[int, typer.Option(min=0, help="Seed of market and agents.")] = 0,
+    pause: Annotated[
+        bool, typer.Option("--pause/--no-pause", help="Wait for Enter after each step.")
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Generate a market, check it, run all rules over it, record an episode, write a report."""
+    """Generate a market, check it, run all rules over it, record an episode, write a report.
+
+    A guided tour: each step says what is shown, why, and the command that does it alone. Where
+    nobody sits at the keyboard it does not wait.
+    """
     clock = SystemClock()
     started = clock.monotonic_s()
     folder = out or home() / "demo"
@@ -68,7 +75,10 @@ def demo(
         shown = run_plan(plan, stage, done)
     payload = shown.payload() | {"out": str(folder)}
     took = clock.monotonic_s() - started
-    emit(payload, as_json=as_json, view=_view(shown, folder, took))
+    if as_json:
+        emit(payload, as_json=True, view="")
+    else:
+        guide(tour(shown, folder, took), pause=pause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +170,48 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
         yield done
 
 
-def _view(shown: Shown, folder: Path, took: float) -> RenderableType:
+def tour(shown: Shown, folder: Path, took: float) -> tuple[TourStep, ...]:
+    """Return the steps of the tour over what the demo has found."""
     run = shown.comparison.main
-    bars = run.bars
-    lines = (
-        f"{len(bars):,} bars of {run.manifest.data['period']} ({run.manifest.data['origin']}), "
-        f"checked: {'no faults' if shown.quality.ok else shown.quality.counts}",
-        f"{shown.episode.steps:,} steps of {shown.comparison.subject} recorded; "
-        f"equity hash {run.equity_hash}",
-        f"Look at {folder / REPORT} ({took:.1f} s in all)",
+    market = f"{len(run.bars):,} bars of {run.manifest.data['period']}"
+    return (
+        TourStep(
+            "A market",
+            "Nothing here needs the network: markets are generated, and a seed is always the same.",
+            Text(f"{market} ({run.manifest.data['origin']})"),
+            "agent-gym market generate --preset btc-1h --bars 4000 --out hours.parquet",
+        ),
+        TourStep(
+            "Its check",
+            "Wrong data give right-looking results, so every market is checked before it is used.",
+            Text(f"checked: {'no faults' if shown.quality.ok else shown.quality.counts}"),
+            "agent-gym data check hours.parquet",
+        ),
+        TourStep(
+            "All rules over it, after costs",
+            "A figure alone says nothing: an agent stands beside doing nothing, holding and luck.",
+            short_view(shown.comparison),
+            f"agent-gym backtest --agent {shown.comparison.subject} --market {MARKET} --bars 4000",
+        ),
+        TourStep(
+            "An episode, step by step",
+            "What an agent saw, did and got is kept, to be replayed, judged and learned from.",
+            Text(
+                f"{shown.episode.steps:,} steps of {shown.comparison.subject} recorded; "
+                f"equity hash {run.equity_hash}"
+            ),
+            "agent-gym nightly --print-summary",
+        ),
+        TourStep(
+            "A page to pass on",
+            "One file without network: curves, drawdowns, costs, and the command that made it.",
+            Text(f"Look at {folder / REPORT} ({took:.1f} s in all)"),
+            f"agent-gym report {folder} --open",
+        ),
+        TourStep(
+            "Your turn",
+            "A project of your own has an agent, a scenario, a test and a nightly that goes red.",
+            Text("Write it, and its README tells the next commands."),
+            "agent-gym init my_desk",
+        ),
     )
-    return Group(short_view(shown.comparison), *(Text(line) for line in lines))

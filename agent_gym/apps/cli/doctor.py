@@ -90,6 +90,7 @@ def examine() -> list[Finding]:
         _cores(),
         _memory(),
         _disk(),
+        _isolation(),
         *(_optional(name, extra) for name, extra in OPTIONAL.items()),
         _data(),
         *(_program(name, *known) for name, known in PROGRAMS.items()),
@@ -201,6 +202,23 @@ def _disk() -> Finding:
     enough = free >= 1.0
     remedy = "" if enough else f"Free some space or move the results with {HOME_VARIABLE}"
     return Finding("disk", "ok" if enough else "problem", f"{free:.1f} GiB free", remedy)
+
+
+def _isolation() -> Finding:
+    """Say which walls held when a program in a cage tried to get out; imported late, as below."""
+    try:
+        reached = import_module("agent_gym.agents.doors.probe").probe()
+    except (ImportError, OSError) as error:
+        return Finding("isolation", "problem", str(error), "Run no untrusted agent here")
+    if reached.level == "sealed":
+        found = f"sealed: all {len(reached.attempts)} attempts to get out were held"
+        return Finding("isolation", "ok", found)
+    escapes = "; ".join(f"{name}: {what}" for name, what in reached.escapes.items())
+    remedy = (
+        "Untrusted programs (door/pipe) are held no better than this; a newer kernel (Landlock, "
+        "user namespaces) would help. `require` refuses to run them below a level"
+    )
+    return Finding("isolation", "problem", f"{reached.level or 'none'}: {escapes}", remedy)
 
 
 def _optional(name: str, extra: str) -> Finding:

@@ -10,12 +10,14 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from agent_gym import __version__
-from agent_gym.apps.cli.output import EXIT_OK, EXIT_STOPPED, EXIT_USAGE, report
+from agent_gym.apps.cli.exit_codes import EXIT_OK, EXIT_STOPPED, EXIT_USAGE
+from agent_gym.apps.cli.tree import program
 from agent_gym.apps.cli.usage import refuse_empty, usage_error
 from agent_gym.core.errors import AgentGymError, ConfigError, StoreError
 
@@ -35,17 +37,21 @@ COMMANDS = {
     "export": "A trained model as a script that makes it again, as ONNX or as a zip.",
     "gate": "How sure the regression gate is: false alarms and power.",
     "harness": "The whole loop: play, record, train, judge on sealed snapshots, serve the best.",
+    "init": "A small project of your own: an agent, a scenario, a suite, a test, a nightly.",
     "judge": "Score trajectories of a group against each other; how far a judge can be trusted.",
     "llm": "Language models that run on this machine.",
     "market": "Generate synthetic markets and measure how real they look.",
     "marl": "Teams: train, compare and diagnose them, record their battles and watch them.",
+    "mcp": "Markets, backtests and sessions as MCP tools, for agents of any kind.",
     "nightly": "Play the suite, compare with the baseline, report.",
     "oracle": "What a market with a known law lets anyone earn, after costs.",
     "promotion": "How sure the promotion gate and the rollout's monitor are.",
     "registry": "Signed models: list, verify, promote, roll back, history.",
     "replay": "Play one seed of a recorded run again.",
+    "report": "The page of a run of any kind: where it is, or open it.",
     "results": "Tables, pages and videos from stored training runs.",
     "run": "Play a suite of scenarios and report it.",
+    "sandbox": "A simulated Binance for bots that exist already, unchanged.",
     "serve": "The loop as a service: living agents, trainings and models over HTTP.",
     "snapshot": "Benchmark snapshots: generate, verify, show.",
     "tokens": "Who may call the service: add, list, revoke.",
@@ -57,6 +63,9 @@ COMMANDS = {
 }
 
 
+PROGRAM = "agent-gym"
+PROJECT_VARIABLE, PROJECT_FILE, MARK = "AGENT_GYM_PROJECT", "pyproject.toml", b"[tool.agent-gym]"
+
 _STOPPED = AgentGymError(
     "stopped before the end",
     found="Ctrl-C, or a request to end (SIGTERM)",
@@ -64,16 +73,9 @@ _STOPPED = AgentGymError(
 )
 
 
-def build(called: str | None) -> typer.Typer:
-    """Return the program: the called command in full, of the others only their help line."""
-    program = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-    program.callback()(_root)
-    for name, text in COMMANDS.items():
-        if name == called:
-            program.add_typer(import_module(f"agent_gym.apps.cli.{name}").app, name=name, help=text)
-        else:
-            program.add_typer(typer.Typer(callback=_root), name=name, help=text)
-    return program
+def build() -> typer.Typer:
+    """Return the program; a command is imported when it is called."""
+    return program(COMMANDS, _root)
 
 
 def main() -> None:
@@ -89,13 +91,32 @@ def main() -> None:
     sys.exit(code)
 
 
+def report(error: AgentGymError, *, as_json: bool) -> int:
+    """Print an error and return its exit code; what draws it is imported only now."""
+    code: int = import_module("agent_gym.apps.cli.output").report(error, as_json=as_json)
+    return code
+
+
+def enter_project(folder: Path) -> None:
+    """Let names of the project that this folder is be found, here and in every process of a run.
+
+    Only a ``pyproject.toml`` with a table [tool.agent-gym] is such a project: nobody's code is run
+    because somebody stands in its folder.
+    """
+    file = folder / PROJECT_FILE
+    if PROJECT_VARIABLE in os.environ or not file.is_file():
+        return
+    if MARK in file.read_bytes():
+        os.environ[PROJECT_VARIABLE] = str(folder)
+
+
 def run(words: Sequence[str], *, as_json: bool) -> int:
     """Run one command and return its exit code."""
-    named = [word for word in words if not word.startswith("-")]
     try:
         refuse_empty(words)
-        program: Any = build(named[0] if named else None)
-        code = program(args=list(words), prog_name="agent-gym", standalone_mode=False)
+        enter_project(Path.cwd())
+        asked = list(words) or ["--help"]  # nothing asked for: the help, but not a success
+        code: Any = build()(args=asked, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
         problem = usage_error(error, words)
         return EXIT_USAGE if problem is None else report(problem, as_json=as_json)
@@ -111,6 +132,8 @@ def run(words: Sequence[str], *, as_json: bool) -> int:
         code = EXIT_STOPPED
     if code == EXIT_STOPPED:
         report(_STOPPED, as_json=as_json)
+    if not words:
+        return EXIT_USAGE
     return code if isinstance(code, int) else EXIT_OK
 
 

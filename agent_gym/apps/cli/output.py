@@ -8,11 +8,21 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from agent_gym.apps.cli.exit_codes import EXIT_DATA, EXIT_OK, EXIT_RUN, EXIT_USAGE
 from agent_gym.core.errors import AgentGymError, ConfigError, DataError
 from agent_gym.core.files import to_json
 
-EXIT_OK, EXIT_USAGE, EXIT_DATA, EXIT_RUN = 0, 2, 3, 4
-EXIT_STOPPED = 130  # what a shell gives a program that Ctrl-C has ended
+__all__ = [
+    "EXIT_DATA",
+    "EXIT_OK",
+    "EXIT_RUN",
+    "EXIT_USAGE",
+    "emit",
+    "notes",
+    "report",
+    "screen",
+    "table",
+]
 
 screen = Console()
 notes = Console(stderr=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +12,12 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from agent_gym.apps.api.server import is_loopback, names_of, serve
+from agent_gym.apps.api.app import Mount
+from agent_gym.apps.api.front_door import DASHBOARD
+from agent_gym.apps.api.server import serve
 from agent_gym.apps.api.settings import ServiceSettings
 from agent_gym.apps.api.tokens import FILE, TokenFile
+from agent_gym.apps.binding import is_loopback, names_of
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.database_option import DATABASE
 from agent_gym.apps.cli.output import emit, notes, table
@@ -28,6 +32,7 @@ app = typer.Typer(
 )
 FIRST = "first start"
 QUIET = ("dbos", "alembic")
+PAGES = "agent_gym.apps.dashboard.mount"
 
 
 class ServeOptions(Config):
@@ -57,6 +62,7 @@ class ServeOptions(Config):
         le=1.0,
         description="share of the markets in which agents draw their actions, to be learned from",
     )
+    dashboard: bool = Field(default=True, description="pages for people at /dashboard")
     text: bool = Field(
         default=False, description="show agents the markets in words too: for language models"
     )
@@ -112,14 +118,23 @@ def serve_command(
 
     def ready(address: str) -> None:
         fresh = None if tokens.all() else tokens.add(FIRST, "admin")[1]
-        told = {"url": address, "folder": str(place), "token": fresh}
-        emit(told, as_json=as_json, view=_view(address, place, fresh))
+        pages = f"{address}{DASHBOARD}" if options.dashboard else None
+        told = {"url": address, "dashboard": pages, "folder": str(place), "token": fresh}
+        emit(told, as_json=as_json, view=_view(address, pages, place, fresh))
 
-    serve(settings, options.host, options.port, ready)
+    serve(settings, options.host, options.port, ready, _dashboard() if options.dashboard else None)
 
 
-def _view(address: str, folder: Path, fresh: str | None) -> RenderableType:
+def _dashboard() -> Mount:
+    """Return what adds the pages; their libraries are loaded only now."""
+    mount: Mount = import_module(PAGES).mount
+    return mount
+
+
+def _view(address: str, pages: str | None, folder: Path, fresh: str | None) -> RenderableType:
     rows: list[tuple[object, ...]] = [("address", address), ("folder", folder)]
+    if pages is not None:
+        rows.insert(1, ("dashboard", pages))
     shown = table("Service", ("what", "is"), rows)
     if fresh is None:
         return shown

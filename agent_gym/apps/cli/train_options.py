@@ -15,7 +15,6 @@ from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import home
 from agent_gym.core.registry import Config
 from agent_gym.reporting.text import many
-from agent_gym.training.rl.arms import trainer_config
 from agent_gym.training.rl.config import TrainerConfig, read_mapping
 from agent_gym.training.rl.experiment_config import (
     config_path,
@@ -23,7 +22,7 @@ from agent_gym.training.rl.experiment_config import (
     is_experiment,
     shipped_trainings,
 )
-from agent_gym.training.rl.trainer import default_folder
+from agent_gym.training.rl.overrides import default_folder, trainer_config
 
 SEEDS = 5
 GENERIC = ("config", "training")  # file names that say nothing of what is trained

@@ -6,19 +6,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
 
 from agent_gym.apps.cli.database_option import DATABASE
-from agent_gym.apps.cli.output import emit, table
-from agent_gym.pipeline.harness.checkup import Checkup, check_up
-from agent_gym.pipeline.harness.workspace import LoopFolder
+from agent_gym.apps.cli.late import work_of
 
 app = typer.Typer(
     invoke_without_command=True,
     subcommand_metavar="",
     context_settings={"allow_interspersed_args": True},
 )
-FAILED = 1
 
 
 @app.callback()
@@ -33,25 +29,4 @@ def verify(
 
     Ends with code 1 if something is wrong; what has merely not happened yet is not wrong.
     """
-    place = LoopFolder.at(folder)
-    found = check_up(place, url)
-    payload = {
-        "ok": found.ok,
-        "findings": [one.model_dump(mode="json") for one in found.findings],
-        "next_steps": list(found.next_steps),
-    }
-    emit(payload, as_json=as_json, view=_view(found))
-    if not found.ok:
-        raise typer.Exit(FAILED)
-
-
-def _view(found: Checkup) -> RenderableType:
-    rows: list[tuple[object, ...]] = [
-        (one.area, one.name, one.state.upper() if one.state == "bad" else one.state, one.words)
-        for one in found.findings
-    ]
-    steps: list[tuple[object, ...]] = [(step,) for step in found.next_steps]
-    parts: list[RenderableType] = [table("The loop", ("area", "what", "state", "found"), rows)]
-    if steps:
-        parts.append(table("Next", ("what to do",), steps))
-    return Group(*parts)
+    work_of("verify").check(folder, url, as_json=as_json)

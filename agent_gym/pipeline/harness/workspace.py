@@ -18,8 +18,6 @@ from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry, R
 from agent_gym.rollouts.database import TrajectoryStore
 from agent_gym.rollouts.executor import LocalExecutor
 
-DATABASE_VARIABLE = "AGENT_GYM_DATABASE"
-
 
 @dataclass(frozen=True, slots=True)
 class LoopFolder:

@@ -31,6 +31,11 @@ CREATE TABLE IF NOT EXISTS nightly_runs (
   run_id TEXT PRIMARY KEY, suite_id TEXT NOT NULL, created_at TEXT NOT NULL,
   body TEXT NOT NULL, checksum TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS nightly_runs_in_time ON nightly_runs (suite_id, created_at);
+CREATE INDEX IF NOT EXISTS nightly_runs_by_time ON nightly_runs (created_at, run_id);
+CREATE INDEX IF NOT EXISTS nightly_runs_by_light
+  ON nightly_runs (json_extract(body, '$.light'), created_at, run_id);
+CREATE INDEX IF NOT EXISTS nightly_runs_by_verdict
+  ON nightly_runs (json_extract(body, '$.verdict'), created_at, run_id);
 CREATE TABLE IF NOT EXISTS nightly_set_aside (
   origin TEXT NOT NULL, key TEXT NOT NULL, body TEXT, checksum TEXT,
   PRIMARY KEY (origin, key, checksum));

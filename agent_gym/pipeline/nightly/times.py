@@ -45,3 +45,13 @@ def run_date(now_ns: int, asked: str | None) -> str:
 
 def _moment(now_ns: int) -> datetime:
     return datetime.fromtimestamp(now_ns // SECOND_NS, UTC)
+
+
+def nanoseconds(moment: str) -> int:
+    """Return a moment that ``iso`` has written.
+
+    Example:
+        >>> nanoseconds("2025-11-16T01:30:00Z") == 1_763_256_600 * SECOND_NS
+        True
+    """
+    return int(datetime.fromisoformat(moment).timestamp()) * SECOND_NS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -13,14 +12,17 @@ from typing import Any
 
 from agent_gym.core.errors import ConfigError
 from agent_gym.envs.training_env import evaluation_recipe
-from agent_gym.training.rl.config import TrainerConfig, as_trainer_config
+from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.experiment_config import (
     ExperimentConfig,
     Overrides,
     base_of,
     folder_name,
 )
+from agent_gym.training.rl.overrides import located, overridden, trainer_config
 from agent_gym.training.rl.setup import check_installed, recipe_of
+
+__all__ = ["BASE", "Arm", "arms_of", "check_environment", "overridden", "trainer_config"]
 
 BASE = "base"
 """The name of the only arm, if nothing differs."""
@@ -55,37 +57,6 @@ def arms_of(experiment: ExperimentConfig, folder: Path | None = None) -> tuple[A
     return tuple(arms)
 
 
-def trainer_config(base: Mapping[str, Any], overrides: Overrides, *, where: str) -> TrainerConfig:
-    """Return the training that a base with overrides is."""
-    try:
-        return as_trainer_config(overridden(base, overrides), where=where)
-    except ConfigError as error:  # the part of a config that is wrong does not know whose it is
-        raise _located(error, where) from error
-
-
-def overridden(base: Mapping[str, Any], overrides: Overrides) -> dict[str, Any]:
-    """Return a mapping in which values by dotted key have taken the place of others.
-
-    Example:
-        >>> overridden({"steps": 9, "agent": {"gamma": 0.9}}, {"agent.n_steps": 8, "n_envs": 1})
-        {'steps': 9, 'agent': {'gamma': 0.9, 'n_steps': 8}, 'n_envs': 1}
-    """
-    changed = deepcopy(dict(base))
-    for key, value in overrides.items():
-        *path, last = key.split(".")
-        place = changed
-        for part in path:
-            if place.get(part) is None:
-                place[part] = {}
-            place = place[part]
-            if not isinstance(place, dict):
-                raise ConfigError(
-                    "this key leads into a plain value", where=key, found=f"{part}: {place!r}"
-                )
-        place[last] = deepcopy(value)
-    return changed
-
-
 def check_environment(config: TrainerConfig, *, where: str) -> None:
     """Refuse an environment that does not exist or that the algorithm cannot act in.
 
@@ -95,19 +66,7 @@ def check_environment(config: TrainerConfig, *, where: str) -> None:
         check_installed(config)
         evaluation_recipe(recipe_of(config), config.evaluation.env_params)
     except ConfigError as error:
-        raise _located(error, where) from error
-
-
-def _located(error: ConfigError, where: str) -> ConfigError:
-    """Return an error that says which arm has it."""
-    inside = error.where is not None and where not in error.where
-    return ConfigError(
-        error.what,
-        where=f"{where}: {error.where}" if inside else where,
-        found=error.found,
-        expected=error.expected,
-        remedy=error.remedy,
-    )
+        raise located(error, where) from error
 
 
 def _named(experiment: ExperimentConfig) -> list[tuple[str, Overrides]]:

@@ -14,14 +14,13 @@ from pydantic import Field
 from agent_gym.agents.sb3.config import OnPolicyConfig
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.registry import Config
-from agent_gym.training.rl.config import TrainerConfig
+from agent_gym.training.rl.config import BUDGET_S, TrainerConfig
 from agent_gym.training.rl.loop import Loop
 from agent_gym.training.rl.setup import make_setup
 from agent_gym.training.threads import torch_threads
 
 THREADS = (1, 2)
 FACTORS = (0.5, 1.0, 2.0, 4.0)
-BUDGET_S = 1.0
 LEAST_ITERATIONS = 2
 
 

@@ -18,6 +18,8 @@ from agent_gym.core.registry import Config, configure, unknown
 MARKET = "market"
 """The environment that is our own market; every other name is an id of Gymnasium."""
 MOST_ENVS, MOST_THREADS = 4096, 64
+BUDGET_S = 1.0
+"""Seconds that the speed of one layout is measured for, unless somebody says."""
 _INSIDE = re.compile(r"parameter '(?P<path>\w+(\.\w+)+)': extra inputs")
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from agent_gym.agents.sb3.artifact import load_policy
-from agent_gym.core.files import home
 from agent_gym.training.rl.callbacks import Callback
 from agent_gym.training.rl.checkpoints import CheckpointStore
 from agent_gym.training.rl.config import (
@@ -18,6 +17,7 @@ from agent_gym.training.rl.config import (
 from agent_gym.training.rl.episodes import play_episodes
 from agent_gym.training.rl.folder_lock import at_work
 from agent_gym.training.rl.outcome import Outcome, Recorded, final_figures
+from agent_gym.training.rl.overrides import default_folder
 from agent_gym.training.rl.result import Episode, RunFolder, TrainingResult
 from agent_gym.training.rl.resuming import check_best, check_extra, check_folder, finished_result
 from agent_gym.training.rl.seeding import SeedManager
@@ -42,12 +42,6 @@ def create_trainer_from_config(
     elif not isinstance(config, TrainerConfig):
         config = as_trainer_config(config, where="config")
     return Trainer(config, seed, folder or default_folder(config, seed))
-
-
-def default_folder(config: TrainerConfig, seed: int) -> Path:
-    """Return where a run is kept if nobody says."""
-    env = config.env.replace("/", "_")
-    return home() / "experiments" / f"{config.algo}_{env}" / f"seed_{seed}"
 
 
 class Trainer:

@@ -1,0 +1,100 @@
+"""``agent-gym report``: the page of a run of any kind, by its name."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from agent_gym.apps.cli.output import emit, table
+from agent_gym.core.errors import ConfigError
+from agent_gym.core.files import home
+from agent_gym.core.registry import unknown
+from agent_gym.reporting.pages import NIGHTLY, Page, find_pages, page_in
+
+app = typer.Typer(
+    invoke_without_command=True,
+    subcommand_metavar="",
+    context_settings={"allow_interspersed_args": True},
+)
+LATEST = "latest"
+
+
+@app.callback()
+def report(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN",
+            help="Name of a run, its folder or its page; latest is the last night. Without it all "
+            "pages are listed.",
+        ),
+    ] = None,
+    open_it: Annotated[
+        bool, typer.Option("--open", help="Open it in the browser of this machine.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Tell where the page of a run is: nightly, backtest, training, UMC, battle, harness.
+
+    Example: agent-gym report latest --open
+    """
+    if run is None:
+        if open_it:
+            raise ConfigError(
+                "it is not said which page",
+                where="--open",
+                expected="RUN",
+                remedy="`agent-gym report` lists all; `agent-gym report latest --open` opens one",
+            )
+        show_all(find_pages(home()), as_json=as_json)
+        return
+    page = find(run)
+    opened = open_it and typer.launch(page.absolute().as_uri()) == 0
+    note = "" if opened or not open_it else "\nNo browser could be opened; open this file yourself."
+    payload = {"run": run, "page": str(page), "opened": opened}
+    emit(payload, as_json=as_json, view=Text(f"{page}{note}", overflow="fold", no_wrap=True))
+
+
+def show_all(pages: tuple[Page, ...], *, as_json: bool) -> None:
+    """Print every page, the newest first."""
+    rows: list[tuple[object, ...]] = [
+        (page.name, page.kind, _time(page.changed_s), str(page.path)) for page in pages
+    ]
+    payload = {
+        "pages": [
+            {"name": name, "kind": kind, "written": written, "page": path}
+            for name, kind, written, path in rows
+        ]
+    }
+    title = f"Pages in {home()}" if rows else f"No pages in {home()} yet; try `agent-gym demo`"
+    emit(payload, as_json=as_json, view=table(title, ("run", "kind", "written", "page"), rows))
+
+
+def find(word: str) -> Path:
+    """Return the page that a word means: a path, or the name of a run."""
+    path = Path(word).expanduser()
+    if path.is_file() and path.suffix == ".html":
+        return path
+    inside = page_in(path) if path.is_dir() else None
+    if inside is not None:
+        return inside
+    pages = {page.name: page.path for page in reversed(find_pages(home()))}
+    wanted = NIGHTLY if word == LATEST else word
+    if wanted in pages:
+        return pages[wanted]
+    trained = path if path.is_dir() else home() / "experiments" / word
+    if trained.is_dir():
+        raise ConfigError(
+            "this run has no page yet",
+            where=str(trained),
+            remedy=f"`agent-gym results page {trained}` makes that of a training",
+        )
+    raise unknown("run with a page", word, tuple(sorted({*pages, LATEST})))
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

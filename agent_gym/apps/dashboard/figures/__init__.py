@@ -1,0 +1,1 @@
+"""What the pages ask of the rooms below; nothing is computed here that a room could answer."""

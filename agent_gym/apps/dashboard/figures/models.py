@@ -1,0 +1,136 @@
+"""Models: where they come from, what the gate said, who serves; and how that is changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agent_gym.apps.api.routes import models as routes
+from agent_gym.apps.api.routes.common import ADMIN_REQUEST
+from agent_gym.apps.api.service import Service
+from agent_gym.apps.dashboard.view import Visit
+from agent_gym.core.errors import ConfigError
+from agent_gym.evaluation.promotion import Verdict
+from agent_gym.pipeline.registry.deployment import RegistryState
+from agent_gym.pipeline.registry.ledger import HistoryEntry
+from agent_gym.pipeline.registry.models import RegisteredModel
+from agent_gym.pipeline.registry.rollout import STAGES, Stage
+
+HISTORY = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A model of the list, with what the gate said of it."""
+
+    model: RegisteredModel
+    verdict: Verdict | None
+    serves: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """All models, the newest first, and who serves."""
+
+    rows: tuple[ModelRow, ...]
+    state: RegistryState
+    history: tuple[HistoryEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFigures:
+    """One model.
+
+    Attributes:
+        row: The model, its verdict and how it serves.
+        lineage: What it was trained from, the nearest first.
+        children: What was trained from it.
+        history: What happened to it, the newest first.
+        manifest: What its artifact says of itself.
+        signed_by: Whose signature it has.
+        state: Who serves now.
+        next_stage: Where it could go next; None if nowhere.
+    """
+
+    row: ModelRow
+    lineage: tuple[RegisteredModel, ...]
+    children: tuple[RegisteredModel, ...]
+    history: tuple[HistoryEntry, ...]
+    manifest: dict[str, Any]
+    signed_by: str
+    state: RegistryState
+    next_stage: Stage | None
+
+
+def model_list(service: Service) -> ModelList:
+    """Return all models."""
+    registry, state = service.stages.registry, service.stages.deployments.state()
+    rows = tuple(_row(service, model, state) for model in reversed(registry.models()))
+    return ModelList(rows, state, registry.history()[-HISTORY:][::-1])
+
+
+def model_figures(service: Service, name: str) -> ModelFigures:
+    """Return one model by hash or version."""
+    registry, state = service.stages.registry, service.stages.deployments.state()
+    model = registry.find(name)
+    known = {each.model_hash: each for each in registry.models()}
+    lineage, at = [], model
+    while at.base_model in known and known[at.base_model] not in lineage:
+        at = known[at.base_model]
+        lineage.append(at)
+    artifact = registry.load(model.model_hash)
+    return ModelFigures(
+        row=_row(service, model, state),
+        lineage=tuple(lineage),
+        children=tuple(each for each in known.values() if each.base_model == model.model_hash),
+        history=tuple(
+            entry
+            for entry in reversed(registry.history())
+            if entry.data.get("model") == model.model_hash
+        ),
+        manifest=artifact.manifest.model_dump(mode="json"),
+        signed_by=artifact.signed_by,
+        state=state,
+        next_stage=next_stage(state, model.model_hash),
+    )
+
+
+def next_stage(state: RegistryState, model: str) -> Stage | None:
+    """Return the stage that a model could be taken to, whether or not it may."""
+    rollout = state.rollout
+    if rollout is not None and rollout.status == "open" and rollout.model == model:
+        further = STAGES[STAGES.index(rollout.stage) + 1 :]
+        return further[0] if further else None
+    return None if state.champion == model else "shadow"
+
+
+def deploy(visit: Visit, model: str, stage: Stage) -> None:
+    """Take a model one stage further; who asks for it is written down first."""
+    _written_down(visit, "deploy", model=model, stage=stage)
+    routes.deploy(visit.service, routes.DeployWish(model=model, stage=stage))
+
+
+def rollback(visit: Visit, reason: str, target: str | None) -> None:
+    """Take back what is under way, or return to a champion; who asks is written down first."""
+    if not reason.strip():
+        raise ConfigError("a rollback has a reason", remedy="Say why")
+    _written_down(visit, "rollback", reason=reason, target=target)
+    wish = routes.RollbackWish(reason=reason.strip()[:500], target=target)
+    routes.rollback(visit.service, wish)
+
+
+def _written_down(visit: Visit, what: str, **asked: str | None) -> None:
+    said = {"name": visit.token_name, "method": what, "path": visit.query.path} | asked
+    visit.service.stages.store.events.append(ADMIN_REQUEST, visit.token_id, said)
+
+
+def _row(service: Service, model: RegisteredModel, state: RegistryState) -> ModelRow:
+    rollout = state.rollout
+    serves = ""
+    if model.model_hash == state.champion:
+        serves = "champion"
+    elif rollout is not None and rollout.status == "open" and rollout.model == model.model_hash:
+        serves = rollout.stage
+    elif model.model_hash == state.previous:
+        serves = "previous"
+    return ModelRow(model, service.stages.registry.sealed.verdict(model.model_hash), serves)

@@ -1,0 +1,94 @@
+"""Puts the dashboard into the service: every page at its path, behind the service's guard."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.responses import RedirectResponse
+from nicegui import app as pages_app
+from nicegui import run, ui
+
+from agent_gym.apps.api.front_door import DASHBOARD, cookie_of, language_of
+from agent_gym.apps.api.tokens import Token, TokenFile
+from agent_gym.apps.dashboard.files import install_files
+from agent_gym.apps.dashboard.pages import PAGES
+from agent_gym.apps.dashboard.query import Query
+from agent_gym.apps.dashboard.shell import THEMES, Screen, show
+from agent_gym.apps.dashboard.view import Page, Visit, view_of
+from agent_gym.apps.dashboard.words import Words
+from agent_gym.core.clock import SystemClock
+
+THEME_COOKIE = "agent_gym_theme"
+SLOWEST_S = 30.0
+
+
+def mount(app: FastAPI, tokens: TokenFile) -> None:
+    """Add the pages to an application whose guard lets only known visitors through.
+
+    Args:
+        app: The service; what it has opened is found in its state once it has started.
+        tokens: Asked again while a page is open, so that a revoked token sees nothing new.
+    """
+    app.add_route(DASHBOARD, _to_home)
+    install_files(pages_app, app)
+    for page in PAGES:
+        ui.page(page.path, response_timeout=SLOWEST_S)(_builder(app, tokens, page))
+    # It looks at every object of the process for its server, deprecated ones of others too.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"nicegui\.ui_run_with")
+    pages_app.config.socket_io_js_transports = ["websocket"]
+    ui.run_with(
+        app,
+        mount_path=DASHBOARD,
+        title="Agent Gym",
+        favicon=Path(__file__).parent / "assets" / "favicon.svg",
+        dark=None,
+        tailwind=False,
+        gzip_middleware_factory=None,
+        show_welcome_message=False,
+        binding_refresh_interval=None,
+        reconnect_timeout=30.0,
+    )
+
+
+async def _to_home(_request: Request) -> RedirectResponse:
+    return RedirectResponse(f"{DASHBOARD}/", 307)
+
+
+def _builder(app: FastAPI, tokens: TokenFile, page: Page) -> Callable[[Request], Awaitable[None]]:
+    def knows(visit: Visit) -> Visit | None:
+        token = _living(tokens, visit.token_id)
+        return None if token is None else replace(visit, role=token.role)
+
+    async def build(request: Request) -> None:
+        token: Token = request.state.token
+        visit = Visit(
+            service=app.state.service,
+            query=Query.of(
+                f"{DASHBOARD}{page.path}".rstrip("/"), request.query_params.multi_items()
+            ),
+            words=Words(language_of(request.headers)),
+            role=token.role,
+            token_id=token.id,
+            token_name=token.name,
+        )
+        view = await run.io_bound(view_of, page, visit)
+        if view is None:  # the server is going down
+            return
+        said = cookie_of(request.headers, THEME_COOKIE)
+        theme = said if said in THEMES else "auto"
+        show(page, PAGES, Screen(page, visit, knows), view, theme)
+
+    return build
+
+
+def _living(tokens: TokenFile, token_id: str) -> Token | None:
+    """Return a token that is still known and has not expired."""
+    found = next((each for each in tokens.all() if each.id == token_id), None)
+    late = found is not None and found.expires_ns is not None
+    if found is None or (late and SystemClock().now_ns() >= (found.expires_ns or 0)):
+        return None
+    return found

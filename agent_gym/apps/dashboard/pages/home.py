@@ -1,0 +1,180 @@
+"""Home: is it good or bad tonight, who serves, and what needs attention?"""
+
+from __future__ import annotations
+
+from agent_gym.apps.dashboard.figures.home import Concern, HomeFigures, home_figures
+from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
+from agent_gym.apps.dashboard.parts import (
+    SIGNS,
+    ago,
+    bars_picture,
+    facts,
+    light_tag,
+    meter,
+    metric_link,
+    model_link,
+    run_link,
+    when,
+    when_ns,
+)
+from agent_gym.apps.dashboard.view import Markup, Page, View, Visit, card, empty
+from agent_gym.apps.dashboard.words import Words
+
+
+def view(visit: Visit) -> View:
+    """Return the first page."""
+    words, found = visit.words, home_figures(visit.service)
+    blocks = (
+        Markup("verdict", _verdict(words, found)),
+        Markup("attention", _attention(words, found)),
+        Markup(
+            "cards",
+            el(
+                "div",
+                _champion(words, found),
+                _readiness(words, found),
+                _collected(words, found),
+                class_="grid",
+            ),
+        ),
+        Markup("nights", _nights(words, found)),
+    )
+    return View(words("nav.home"), blocks)
+
+
+def _verdict(words: Words, found: HomeFigures) -> Safe:
+    last = found.last
+    if last is None:
+        body = empty(words, "home.no_night", "agent-gym nightly --update-baseline --reason first")
+        return card(words("home.tonight"), body, tone="unsure")
+    said, why = found.headline
+    success = found.success
+    lines: list[Part] = [
+        el("h2", said or words.known("light_long", last.light)),
+        el("p", why) if why else None,
+        el(
+            "p",
+            words.known("verdict", last.verdict),
+            " · ",
+            run_link(last.run_id),
+            " · ",
+            f"{when(last.finished_at)} UTC, {ago(words, found.age_s)}",
+            class_="small",
+        ),
+        el(
+            "p",
+            words("home.last_success"),
+            ": ",
+            words("home.never")
+            if success is None
+            else text(run_link(success.run_id), f", {when(success.finished_at)} UTC"),
+            class_="small",
+            id="last-success",
+        ),
+    ]
+    sign = el("div", SIGNS.get(last.light, "?"), class_="sign", aria_hidden="true")
+    return el(
+        "section",
+        sign,
+        el("div", *lines),
+        class_=f"banner {last.light}",
+        role="status",
+        aria_label=words("home.tonight"),
+    )
+
+
+def _attention(words: Words, found: HomeFigures) -> Safe:
+    suite = "" if found.last is None else found.last.suite
+    items = [el("li", _concern(words, each, suite)) for each in found.concerns]
+    body = (
+        el("ul", *items, class_="plainlist")
+        if items
+        else el("p", words("home.nothing"), class_="faint")
+    )
+    return card(words("home.attention"), body, id="attention")
+
+
+def _concern(words: Words, concern: Concern, suite: str) -> Safe:
+    values = dict(concern.values)
+    tag = el("span", words(f"tone.{concern.tone}"), class_=f"tag {concern.tone}")
+    if concern.key == "concern.metric":
+        return text(tag, " ", metric_link(suite, values["name"]), " ", values["why"])
+    said = words(concern.key, **values)
+    return text(tag, " ", link(concern.href, said) if concern.href else said)
+
+
+def _champion(words: Words, found: HomeFigures) -> Safe:
+    model, rollout = found.champion, found.state.rollout
+    if model is None:
+        return card(words("home.champion"), empty(words, "home.no_champion", "agent-gym harness"))
+    rows: list[tuple[str, Part]] = [
+        (words("model.hash"), el("code", model.model_hash[:12])),
+        (words("model.made"), f"{when_ns(model.created_ns)} UTC"),
+        (words("model.previous"), model_link(found.state.previous)),
+    ]
+    if rollout is not None and rollout.status == "open":
+        rows.append(
+            (words("model.rollout"), text(model_link(rollout.model), f" ({rollout.stage})"))
+        )
+    big = el("p", model_link(model.model_hash, model.version), class_="big", id="champion")
+    return card(words("home.champion"), big, facts(rows))
+
+
+def _readiness(words: Words, found: HomeFigures) -> Safe:
+    ready = found.readiness
+    met = sum(each.met for each in ready.conditions)
+    total = len(ready.conditions)
+    title = words("home.ready") if ready.ready else words("home.not_ready", met=met, total=total)
+    parts: list[Part] = [
+        el("p", title, class_="big", id="readiness"),
+        meter(words("home.readiness"), met / total if total else 0.0, met=ready.ready, tall=True),
+    ]
+    for each in ready.conditions:
+        mark = "✓" if each.met else "…"
+        parts.append(
+            el("p", f"{mark} {each.words}", class_="small" + ("" if each.met else " faint"))
+        )
+    return card(words("home.readiness"), *parts)
+
+
+def _collected(words: Words, found: HomeFigures) -> Safe:
+    counts = found.counts
+    rows: list[tuple[str, Part]] = [
+        (words(f"count.{name}"), f"{counts[name]:,}")
+        for name in ("trainable", "unused", "judged", "agents_active", "agents_paused", "waiting")
+        if name in counts
+    ]
+    big = el("p", f"{counts['total']:,}", class_="big", id="trajectories")
+    picture = bars_picture(words("home.per_day"), [float(each) for each in found.recorded])
+    return card(
+        words("home.collected"),
+        big,
+        facts(rows),
+        el("p", words("home.per_day"), class_="small faint"),
+        picture,
+    )
+
+
+def _nights(words: Words, found: HomeFigures) -> Safe:
+    if not found.nights:
+        return card(words("home.nights"), empty(words, "home.no_night"))
+    strip = [
+        run_link(
+            night.run_id,
+            "",
+            class_=night.light,
+            title=f"{when(night.created_at)} {words.known('light', night.light)}",
+            aria_label=f"{when(night.created_at)}: {words.known('light', night.light)}",
+        )
+        for night in found.nights
+    ]
+    good = sum(night.light == "good" for night in found.nights)
+    said = words("home.good_nights", good=good, total=len(found.nights))
+    return card(
+        words("home.nights"),
+        el("div", *strip, class_="strip"),
+        el("p", said, " ", light_tag(words, found.nights[-1].light), class_="small faint"),
+    )
+
+
+PAGE = Page("/", "home", view)

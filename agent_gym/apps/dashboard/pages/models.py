@@ -1,0 +1,271 @@
+"""Models: lineage, the gate's evidence, who serves; deploy and roll back with a confirmation."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from nicegui import run, ui
+
+from agent_gym.apps.dashboard.figures.models import (
+    ModelFigures,
+    ModelList,
+    ModelRow,
+    deploy,
+    model_figures,
+    model_list,
+    next_stage,
+    rollback,
+)
+from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
+from agent_gym.apps.dashboard.parts import facts, model_link, stamp, table, when_ns
+from agent_gym.apps.dashboard.view import Block, Markup, Page, Stage, View, Visit, card, empty
+from agent_gym.apps.dashboard.words import Words
+from agent_gym.core.errors import AgentGymError
+from agent_gym.core.files import to_json
+from agent_gym.pipeline.registry.deployment import RegistryState
+from agent_gym.pipeline.registry.ledger import HistoryEntry
+
+TONES = {"champion": "good", "shadow": "info", "canary": "info", "full": "good"}
+
+
+def view(visit: Visit) -> View:
+    """Return the list of models, or the one that was asked for."""
+    words, name = visit.words, visit.query.get("model")
+    if name:
+        return _one(words, model_figures(visit.service, name))
+    found = model_list(visit.service)
+    if not found.rows:
+        none = card(words("nav.models"), empty(words, "models.none", "agent-gym harness"))
+        return View(words("nav.models"), (Markup("none", none),))
+    blocks = (
+        Markup("state", card(words("models.now"), _state(words, found.state))),
+        Markup("list", _list(words, found), wide=True),
+        Markup("history", _history(words, found.history), wide=True),
+    )
+    return View(words("nav.models"), blocks)
+
+
+def tools(visit: Visit, stage: Stage) -> None:
+    """Draw the buttons that change who serves; those who may not press them are told so."""
+    words, name = visit.words, visit.query.get("model")
+    with ui.element("div").classes("tools"):
+        if not visit.may("admin"):
+            said = words("models.only_admin", role=visit.role)
+            ui.html(el("p", said, class_="faint", id="only-admin"), sanitize=False)
+            return
+        if name:
+            _deploy_tool(words, stage, name)
+        _rollback_tool(words, stage, name)
+
+
+def _deploy_tool(words: Words, stage: Stage, name: str) -> None:
+    service = stage.visit.service
+    found = model_figures(service, name)
+    if found.next_stage is None:
+        return
+    dialog = ui.dialog().props('aria-labelledby="deploy-title"')
+    with dialog, ui.card():
+        ui.html(el("h2", words("models.deploy_sure"), id="deploy-title"), sanitize=False)
+        about = words("models.deploy_about", model=found.row.model.version)
+        ui.html(el("p", about), sanitize=False)
+
+        async def go() -> None:
+            state = service.stages.deployments.state()
+            wanted = next_stage(state, found.row.model.model_hash)
+            await _act(stage, dialog, deploy, found.row.model.model_hash, wanted or "full")
+
+        _answers(words, dialog, words("models.deploy"), go, "confirm-deploy")
+    button = ui.button(words("models.deploy"), on_click=dialog.open, color=None)
+    button.classes("button").props("flat no-caps id=deploy")
+
+
+def _rollback_tool(words: Words, stage: Stage, name: str) -> None:
+    dialog = ui.dialog().props('aria-labelledby="rollback-title"')
+    with dialog, ui.card():
+        ui.html(el("h2", words("models.rollback_sure"), id="rollback-title"), sanitize=False)
+        key = "models.rollback_to" if name else "models.rollback_about"
+        ui.html(el("p", words(key, model=name[:12])), sanitize=False)
+        reason = (
+            ui.input(words("models.reason"))
+            .classes("w-full")
+            .props("outlined autofocus maxlength=500 input-class=reason")
+        )
+
+        async def go() -> None:
+            await _act(stage, dialog, rollback, reason.value or "", name or None)
+
+        _answers(words, dialog, words("models.rollback"), go, "confirm-rollback")
+    label = words("models.return_here") if name else words("models.rollback")
+    button = ui.button(label, on_click=dialog.open, color=None)
+    button.classes("button").props("flat no-caps id=rollback")
+
+
+def _answers(
+    words: Words, dialog: ui.dialog, label: str, go: Callable[[], Awaitable[None]], identity: str
+) -> None:
+    with ui.element("div").classes("tools"):
+        ui.button(words("cancel"), on_click=dialog.close, color=None).classes("button").props(
+            "flat no-caps"
+        )
+        sure = ui.button(label, on_click=go, color="negative")
+        sure.props(f"no-caps unelevated id={identity}")
+
+
+async def _act(stage: Stage, dialog: ui.dialog, what: Callable[..., None], *values: object) -> None:
+    """Do what was confirmed, if the visitor may still do it; what goes wrong is shown."""
+    words = stage.visit.words
+    if not stage.allowed("admin"):
+        ui.notify(words("models.not_allowed"), type="negative", timeout=0, close_button=True)
+        return
+    try:
+        await run.io_bound(what, stage.visit, *values)
+    except AgentGymError as error:
+        ui.notify(str(error), type="negative", timeout=0, close_button=True, multi_line=True)
+        return
+    dialog.close()
+    ui.notify(words("models.done"), type="positive")
+    await stage.refresh()
+
+
+def _state(words: Words, state: RegistryState) -> Safe:
+    rows: list[tuple[str, Part]] = [
+        (words("home.champion"), el("b", model_link(state.champion), id="champion")),
+        (words("model.previous"), el("b", model_link(state.previous), id="previous")),
+    ]
+    rollout = state.rollout
+    if rollout is not None:
+        said = f" {rollout.stage}, {rollout.status}, {rollout.stage_pairs} {words('models.pairs')}"
+        rows.append((words("model.rollout"), text(model_link(rollout.model), said)))
+        rows.append((words("models.watch"), rollout.monitor.decision().words))
+        if rollout.reason:
+            rows.append((words("models.reason"), rollout.reason))
+    if state.cooldown_until_ns:
+        rows.append((words("models.cooldown"), f"{when_ns(state.cooldown_until_ns)} UTC"))
+    return facts(rows)
+
+
+def _list(words: Words, found: ModelList) -> Safe:
+    rows: list[list[Part]] = [
+        [
+            model_link(row.model.model_hash, row.model.version),
+            el("code", row.model.model_hash[:12]),
+            _serves(words, row),
+            row.model.status,
+            _gate(words, row),
+            model_link(row.model.base_model)
+            if row.model.base_model and len(row.model.base_model) == 64
+            else row.model.base_model or "-",
+            row.model.batch_id or "-",
+            stamp(row.model.created_ns),
+        ]
+        for row in found.rows
+    ]
+    names = ("version", "hash", "serves", "status", "gate", "from", "batch", "made")
+    return table(words("nav.models"), [words(f"models.{name}") for name in names], rows)
+
+
+def _serves(words: Words, row: ModelRow) -> Safe:
+    if not row.serves:
+        return text("-")
+    tone = TONES.get(row.serves, "")
+    return el("span", words(f"models.{row.serves}"), class_=f"tag {tone}".strip())
+
+
+def _gate(words: Words, row: ModelRow) -> Safe:
+    if row.verdict is None:
+        return el("span", words("models.not_judged"), class_="faint")
+    tone, key = ("good", "models.passed") if row.verdict.promoted else ("bad", "models.failed")
+    sign = "✓" if row.verdict.promoted else "✗"
+    return el("span", f"{sign} {words(key)}", class_=f"tag {tone}", title=row.verdict.sentence)
+
+
+def _history(words: Words, entries: tuple[HistoryEntry, ...]) -> Safe:
+    rows: list[list[Part]] = []
+    for entry in entries:
+        said = {key: value for key, value in entry.data.items() if key != "model"}
+        rows.append(
+            [
+                str(entry.position),
+                stamp(entry.at_ns),
+                entry.event,
+                model_link(str(entry.data["model"])) if "model" in entry.data else "-",
+                ", ".join(f"{key}: {value}" for key, value in said.items()),
+            ]
+        )
+    heads = [words(f"models.{name}") for name in ("number", "when", "event", "which", "details")]
+    return table(words("models.history"), heads, rows)
+
+
+def _one(words: Words, found: ModelFigures) -> View:
+    model = found.row.model
+    rows: list[tuple[str, Part]] = [
+        (words("models.serves"), _serves(words, found.row)),
+        (words("models.status"), model.status),
+        (words("models.hash"), el("code", model.model_hash)),
+        (words("models.signed"), el("code", found.signed_by)),
+        (words("models.made"), f"{when_ns(model.created_ns)} UTC"),
+        (words("models.batch"), model.batch_id or "-"),
+    ]
+    blocks: list[Block] = [
+        Markup(
+            "about",
+            text(
+                el("p", link("/dashboard/models", words("models.all")), class_="small"),
+                card(model.version, facts(rows)),
+            ),
+        ),
+        Markup("state", card(words("models.now"), _state(words, found.state))),
+        Markup("gate", card(words("models.evidence"), _evidence(words, found.row))),
+        Markup("lineage", card(words("models.lineage"), _lineage(words, found))),
+        Markup("history", _history(words, found.history), wide=True),
+        Markup(
+            "manifest",
+            card(words("models.manifest"), el("pre", to_json(found.manifest))),
+        ),
+    ]
+    return View(words("models.one", name=model.version), tuple(blocks))
+
+
+def _evidence(words: Words, row: ModelRow) -> Safe:
+    verdict = row.verdict
+    if verdict is None:
+        return el("p", words("models.no_evidence"), class_="faint")
+    said = words(
+        "models.look", set=verdict.sealed_set, n=verdict.look, alpha=f"{verdict.alpha:.4g}"
+    )
+    rows: list[list[Part]] = [
+        [
+            check.name,
+            el("span", "✓" if check.passed else "✗", class_="better" if check.passed else "worse"),
+            check.words,
+        ]
+        for check in verdict.checks
+    ]
+    heads = [words("models.check"), words("models.passed"), words("models.details")]
+    return text(
+        el("p", verdict.sentence, id="verdict"),
+        el("p", said, class_="small faint"),
+        table(words("models.checks"), heads, rows),
+    )
+
+
+def _lineage(words: Words, found: ModelFigures) -> Safe:
+    if not found.lineage and not found.children:
+        return el("p", words("models.no_lineage"), class_="faint")
+    parts: list[Part] = []
+    for key, models in (("models.parents", found.lineage), ("models.children", found.children)):
+        if models:
+            items = [
+                el(
+                    "li",
+                    model_link(each.model_hash, each.version),
+                    " ",
+                    el("code", each.model_hash[:12]),
+                )
+                for each in models
+            ]
+            parts += [el("h3", words(key)), el("ol", *items, class_="lineage")]
+    return text(*parts)
+
+
+PAGE = Page("/models", "models", view, tools=tools)

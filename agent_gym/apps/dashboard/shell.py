@@ -1,0 +1,230 @@
+"""The shell around every page: navigation, language, light and dark, and blocks kept up to date.
+
+A page is built from one visit and then asked again every few seconds; only blocks that have changed
+are sent, so whoever reads, scrolls or filters is not disturbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, cast
+from urllib.parse import parse_qsl
+
+from nicegui import run, ui
+
+from agent_gym.apps.api.front_door import DASHBOARD, LOGOUT
+from agent_gym.apps.api.roles import Role
+from agent_gym.apps.dashboard.charts import THEME, harmless
+from agent_gym.apps.dashboard.markup import Safe, el, link, text
+from agent_gym.apps.dashboard.query import Query
+from agent_gym.apps.dashboard.view import Block, Chart, Markup, Page, View, Visit, view_of
+from agent_gym.apps.dashboard.words import LANGUAGES
+
+LIVE_S = 5.0
+FRAME_PX = 20
+THEMES = ("auto", "light", "dark")
+
+
+class Screen:
+    """The blocks of a page on somebody's screen.
+
+    Args:
+        page: What is shown.
+        visit: Who looks, and at which state.
+        knows: Asks again who the visitor is; None once the session has ended.
+    """
+
+    def __init__(self, page: Page, visit: Visit, knows: Callable[[Visit], Visit | None]) -> None:
+        self.page, self.visit, self._knows = page, visit, knows
+        self._shown: tuple[Block, ...] = ()
+        self._elements: dict[str, Any] = {}
+        self._frames: dict[str, ui.element] = {}
+        self._holder: ui.element | None = None
+
+    def draw(self, view: View) -> None:
+        """Draw the blocks for the first time, where the caller stands.
+
+        Charts need a large library, so they follow once everything else can be read.
+        """
+        self._holder = ui.element("div").classes("blocks")
+        self._fill(view.blocks)
+        ui.timer(0.0, self._draw_charts, once=True)
+
+    def allowed(self, role: Role) -> bool:
+        """Ask again, now, whether the visitor may do what needs a role."""
+        known = self._knows(self.visit)
+        return known is not None and known.may(role)
+
+    async def refresh(self) -> None:
+        """Ask again, and send what has changed."""
+        known = self._knows(self.visit)
+        if known is None:
+            ui.navigate.to(self.visit.query.href().removeprefix(DASHBOARD) or "/")
+            return
+        self.visit = known
+        view = await run.io_bound(view_of, self.page, self.visit)
+        if view is None:  # the server is going down
+            return
+        self._update(view.blocks)
+
+    async def go(self, **changes: str | int | None) -> None:
+        """Change the state of the view, and the address with it."""
+        query = self.visit.query
+        there = Query.of(query.path, parse_qsl(query.href(**changes).partition("?")[2]))
+        self.visit = replace(self.visit, query=there)
+        ui.navigate.history.replace(there.href())
+        await self.refresh()
+
+    def _fill(self, blocks: Sequence[Block]) -> None:
+        assert self._holder is not None
+        self._elements, self._frames = {}, {}
+        with self._holder:
+            for block in blocks:
+                if isinstance(block, Markup):
+                    self._elements[block.key] = _markup(block)
+                else:
+                    self._frames[block.key] = _frame(block)
+        self._shown = tuple(blocks)
+
+    def _draw_charts(self) -> None:
+        charts = {block.key: block for block in self._shown if isinstance(block, Chart)}
+        for key, frame in self._frames.items():
+            with frame:
+                self._elements[key] = _chart(charts[key])
+        self._frames = {}
+
+    def _update(self, blocks: Sequence[Block]) -> None:
+        assert self._holder is not None
+        before = {block.key: block for block in self._shown}
+        if [(each.key, type(each)) for each in blocks] != [
+            (each.key, type(each)) for each in self._shown
+        ]:
+            self._holder.clear()
+            self._fill(blocks)
+            self._draw_charts()
+            return
+        for block in blocks:
+            element = self._elements.get(block.key)
+            if block == before[block.key] or element is None:
+                continue
+            if isinstance(block, Chart):
+                element.options.clear()
+                element.options.update(harmless(block.option))
+                element.update()
+            else:
+                element.set_content(block.html)
+        self._shown = tuple(blocks)
+
+
+def show(page: Page, pages: Sequence[Page], stage: Screen, view: View, theme: str) -> None:
+    """Draw a whole page."""
+    visit = stage.visit
+    words = visit.words
+    ui.page_title(f"{view.title} - Agent Gym")
+    ui.dark_mode({"light": False, "dark": True}.get(theme))
+    ui.add_head_html(_head(words.language))
+    with ui.element("div").classes("frame"):
+        with ui.element("div").classes("side"):
+            _part(navigation(page, pages, visit, theme))
+        with ui.element("div").classes("content").props('id=main tabindex="-1"'):
+            _part(el("h1", view.title))
+            if page.tools is not None and view.found:
+                page.tools(visit, stage)
+            stage.draw(view)
+    if page.live:
+        ui.timer(LIVE_S, stage.refresh, immediate=False)
+
+
+def navigation(page: Page, pages: Sequence[Page], visit: Visit, theme: str) -> Safe:
+    """Return the list of pages, and who is here."""
+    words = visit.words
+    items = [
+        el(
+            "li",
+            link(
+                f"{DASHBOARD}{each.path}" if each.path != "/" else DASHBOARD,
+                words(f"nav.{each.name}"),
+                aria_current="page" if each.name == page.name else None,
+            ),
+        )
+        for each in pages
+        if each.listed
+    ]
+    languages = [
+        el(
+            "button",
+            LANGUAGES[each],
+            type="button",
+            class_="plain",
+            lang=each,
+            data_language=each,
+            aria_pressed="true" if each == words.language else "false",
+        )
+        for each in LANGUAGES
+    ]
+    themes = [
+        el(
+            "button",
+            words(f"theme.{each}"),
+            type="button",
+            class_="plain",
+            data_theme=each,
+            aria_pressed="true" if each == theme else "false",
+        )
+        for each in THEMES
+    ]
+    who = el("p", visit.token_name, " ", el("span", visit.role, class_="tag"), class_="who")
+    leave = el(
+        "form",
+        el("button", words("logout"), type="submit", class_="plain"),
+        method="post",
+        action=LOGOUT,
+    )
+    return text(
+        el("a", words("skip"), href="#main", class_="skip"),
+        el("p", link(DASHBOARD, "Agent Gym"), class_="brand"),
+        el("nav", el("ul", *items), aria_label=words("nav.label")),
+        el(
+            "div",
+            el("div", *languages, role="group", aria_label=words("language")),
+            el("div", *themes, role="group", aria_label=words("theme")),
+            who,
+            leave,
+            class_="foot",
+        ),
+    )
+
+
+def _markup(block: Markup) -> ui.html:
+    made = ui.html(block.html, sanitize=False).classes("block")
+    return made.classes("wide").props('tabindex="0" role="region"') if block.wide else made
+
+
+def _frame(block: Chart) -> ui.element:
+    """Return the place of a chart, as high as it will be, so that nothing moves when it comes."""
+    figure = ui.element("figure").classes("card chart")
+    figure.props["role"], figure.props["aria-label"] = "img", block.label
+    return figure.style(f"min-height: {block.height_px + FRAME_PX}px")
+
+
+def _chart(block: Chart) -> ui.echart:
+    chart = ui.echart(cast(dict[str, Any], harmless(block.option)), theme=THEME)
+    return chart.style(f"height: {block.height_px}px").props(f"data-chart={block.key}")
+
+
+def _part(html: Safe) -> None:
+    ui.html(html, sanitize=False).classes("part")
+
+
+@cache
+def _head(language: str) -> str:
+    room = files("agent_gym.apps.dashboard") / "assets"
+    style = (room / "dashboard.css").read_text(encoding="utf-8")
+    script = (room / "dashboard.js").read_text(encoding="utf-8")
+    return (
+        f"<style>{style}</style><script>document.documentElement.lang = {language!r};\n{script}"
+        "</script>"
+    )

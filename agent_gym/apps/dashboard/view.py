@@ -1,0 +1,160 @@
+"""What a page is before it is drawn: blocks of HTML and charts, made from one visit."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from agent_gym.apps.api.roles import Role, may
+from agent_gym.apps.api.service import Service
+from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
+from agent_gym.apps.dashboard.query import Query
+from agent_gym.apps.dashboard.words import Words
+from agent_gym.core.errors import AgentGymError
+
+log = logging.getLogger(__name__)
+Option: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Who looks at what.
+
+    Attributes:
+        service: What holds the stores.
+        query: The state of the view.
+        words: The language.
+        role: What the visitor may do.
+        token_id: Who it is, for what is written down.
+        token_name: The same in a word.
+    """
+
+    service: Service
+    query: Query
+    words: Words
+    role: Role
+    token_id: str
+    token_name: str
+
+    def may(self, role: Role) -> bool:
+        """Return whether the visitor may do what needs a role."""
+        return may(self.role, role)
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """A block of HTML; a wide one scrolls by itself."""
+
+    key: str
+    html: Safe
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart, with what it shows in words for those who cannot see it."""
+
+    key: str
+    option: Option
+    label: str
+    height_px: int = 320
+
+
+Block: TypeAlias = Markup | Chart
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A page: its title and its blocks, from top to bottom."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    found: bool = True
+
+
+class Stage(Protocol):
+    """A page on somebody's screen, as those see it who put buttons there."""
+
+    visit: Visit
+
+    def allowed(self, role: Role) -> bool:
+        """Ask again, now, whether the visitor may do what needs a role."""
+
+    async def go(self, **changes: str | int | None) -> None:
+        """Change the state of the view, and the address with it."""
+
+    async def refresh(self) -> None:
+        """Ask again, and show what has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the dashboard.
+
+    Attributes:
+        path: Behind ``/dashboard``; empty is home.
+        name: Key of its name in the words; also what the navigation marks.
+        view: Makes the blocks; asks the rooms below and computes nothing.
+        tools: Draws what can be pressed, if there is anything.
+        listed: Whether the navigation shows it.
+        live: Whether it is asked again while it is open.
+    """
+
+    path: str
+    name: str
+    view: Callable[[Visit], View]
+    tools: Callable[[Visit, Stage], None] | None = None
+    listed: bool = True
+    live: bool = True
+
+
+def view_of(page: Page, visit: Visit) -> View:
+    """Return the page; whatever goes wrong is shown on it, with what to do."""
+    try:
+        return page.view(visit)
+    except AgentGymError as error:
+        return View(visit.words(f"nav.{page.name}"), (failure(visit.words, error),), found=False)
+    except Exception:  # the border of a request: it becomes a recorded failure
+        mark = secrets.token_hex(4)
+        log.exception("unforeseen error %s in page %s", mark, page.name)
+        words = visit.words
+        said = el(
+            "div", el("h2", words("error.unforeseen")), el("p", words("error.log", mark=mark))
+        )
+        block = Markup("error", el("section", said, class_="card bad", role="alert"))
+        return View(words(f"nav.{page.name}"), (block,), found=False)
+
+
+def failure(words: Words, error: AgentGymError) -> Markup:
+    """Return an error as a block: what, where, found, expected and what to do."""
+    rows: list[Part] = []
+    for name in ("where", "found", "expected", "remedy"):
+        value = getattr(error, name)
+        if value is not None:
+            rows += [el("dt", words(f"error.{name}")), el("dd", str(value))]
+    body = text(el("h2", error.what), el("dl", *rows, class_="facts"))
+    return Markup("error", el("section", body, class_="card bad", role="alert"))
+
+
+def empty(words: Words, key: str, command: str = "") -> Safe:
+    """Return what to do where there is nothing yet."""
+    said: list[Part] = [el("p", words(key))]
+    if command:
+        said.append(el("pre", el("code", command)))
+    return el("div", *said, class_="empty")
+
+
+def to_page(query: Query, number: int, label: str, *, on: bool, name: str) -> Safe:
+    """Return a link to another page of a list, or its name where there is none."""
+    if not on:
+        return el("span", label, class_="button off", aria_disabled="true")
+    return link(query.href(page=number), label, class_="button", aria_label=name)
+
+
+def card(title: str, *children: Part, tone: str = "", **attributes: str | None) -> Safe:
+    """Return a box with a headline."""
+    named = f"card {tone}".strip()
+    return el("section", el("h2", title), *children, class_=named, **attributes)

@@ -1,0 +1,118 @@
+"""(g) How soon does the dashboard show something: 10,000 runs, a trajectory of 1,000,000 steps.
+
+A real service over a seeded folder, a real browser with an empty cache. The time runs from the
+moment a page is asked for until its headline and its figures stand in the document. The limit is
+the page of settings, which asks the stores for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from selenium import webdriver
+from selenium.webdriver.support.ui import WebDriverWait
+
+from agent_gym.core.clock import SystemClock
+from benchmarks.report import Row
+
+RUNS, STEPS = 10_000, 1_000_000
+LONGEST_S = 1.0
+COMMAND = "from agent_gym.apps.cli.main import main; main()"
+SHOWN = "return document.querySelector('.content .block') !== null"
+
+
+def first_views(scratch: Path, rounds: int) -> Iterator[Row]:
+    """Measure the first view of the pages that have most to show."""
+    folder = scratch / "dashboard"
+    words = ["-m", "scripts.seed_dashboard", str(folder)]
+    sizes = ["--runs", str(RUNS), "--steps", str(STEPS)]
+    done = subprocess.run(
+        [sys.executable, *words, *sizes], capture_output=True, text=True, check=True
+    )
+    names: dict[str, str] = json.loads(done.stdout)
+    long = names["long_trajectory"]
+    pages = {
+        "home": "/dashboard/",
+        "runs": "/dashboard/runs",
+        "runs_last_page": f"/dashboard/runs?sort=light&page={RUNS // 50}",
+        "history": "/dashboard/scenarios?suite=desk&metric=flash_crash/max_drawdown",
+        "replay": f"/dashboard/replay?id={long}&step={STEPS // 2}",
+        "backtest": "/dashboard/agents?name=rules-momentum",
+    }
+    with _served(folder) as told:
+        limit = _times(told, "/dashboard/settings", rounds, scratch)
+        for name, path in pages.items():
+            seconds = _times(told, path, rounds, scratch)
+            yield Row(
+                work=f"first_view_{name}",
+                unit="views/s",
+                ours=1.0 / min(seconds),
+                limit=1.0 / min(limit),
+                goal=f"{RUNS:,} runs and {STEPS:,} steps: the first view under {LONGEST_S:g} s",
+                met=min(seconds) < LONGEST_S,
+                measured={"seconds": seconds, "limit_seconds": limit},
+                note=f"{_words(seconds)}, empty cache; a page without data {_words(limit)}",
+            )
+
+
+def _words(seconds: list[float]) -> str:
+    return f"best {min(seconds):.2f} s, median {statistics.median(seconds):.2f} s"
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[dict[str, Any]]:
+    command = [sys.executable, "-c", COMMAND, "serve", "--port", "0", "--json"]
+    with subprocess.Popen(
+        [*command, "--folder", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"AGENT_GYM_DATABASE": ""},
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline()]
+        while lines[-1] not in ("}\n", ""):
+            lines.append(process.stdout.readline())
+        try:
+            yield json.loads("".join(lines))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+
+def _times(told: dict[str, Any], path: str, rounds: int, scratch: Path) -> list[float]:
+    return [_seconds(told, path, scratch) for _ in range(rounds)]
+
+
+def _seconds(told: dict[str, Any], path: str, scratch: Path) -> float:
+    """Return how long a browser waits that has never seen the dashboard."""
+    profile = scratch / "profile"
+    shutil.rmtree(profile, ignore_errors=True)
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(word)
+    options.add_argument(f"--user-data-dir={profile}")
+    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver") or "")
+    driver = webdriver.Chrome(options=options, service=service)
+    try:
+        wait, clock = WebDriverWait(driver, 60, poll_frequency=0.005), SystemClock()
+        driver.get(f"{told['url']}/dashboard/login")  # nothing of the pages is loaded for this one
+        driver.find_element("id", "token").send_keys(told["token"])
+        driver.execute_script("document.querySelector('[name=next]').value = arguments[0]", path)
+        begun = clock.monotonic_s()
+        driver.find_element("css selector", "button").click()
+        wait.until(lambda _: driver.execute_script(SHOWN))
+        return clock.monotonic_s() - begun
+    finally:
+        driver.quit()

@@ -1,0 +1,166 @@
+"""The words of the pages, the small parts they are made of, and what people without a mouse get."""
+
+import json
+import re
+from pathlib import Path
+from string import Formatter
+from urllib.parse import urlsplit
+
+import pytest
+
+from agent_gym.apps.dashboard.charts import harmless
+from agent_gym.apps.dashboard.markup import Safe, el, link, text
+from agent_gym.apps.dashboard.pages import PAGES
+from agent_gym.apps.dashboard.parts import ago, pager
+from agent_gym.apps.dashboard.query import Query
+from agent_gym.apps.dashboard.words import LANGUAGES, Words, table
+from tests.reporting.browsing import needs_browser
+
+ROOM = Path(__file__).resolve().parents[2] / "agent_gym" / "apps" / "dashboard"
+ASKED = re.compile(r"""words\(\s*"([a-z_.]+)\"""")
+MADE = re.compile(r"""words(?:\.known)?\(\s*f"([a-z_]+)\.""")
+
+
+def holes(said):
+    return sorted(name for _, name, _, _ in Formatter().parse(said) if name)
+
+
+def test_each_language_says_the_same_things():
+    english = table("en")
+    for language in LANGUAGES:
+        other = table(language)
+        assert list(other) == list(english)
+        assert {key: holes(said) for key, said in other.items()} == {
+            key: holes(said) for key, said in english.items()
+        }
+        assert all(said.strip() for said in other.values())
+    russian = table("ru")
+    same = [key for key in english if english[key] == russian[key]]
+    assert set(same) <= {
+        "models.shadow",
+        "models.canary",
+        "models.full",
+        "settings.wandb",
+        "concern.metric",
+        "concern.scenario",
+    }
+
+
+def test_every_word_that_pages_ask_for_is_there_and_none_is_idle():
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in ROOM.rglob("*.py"))
+    known, asked = set(table("en")), set(ASKED.findall(sources))
+    assert asked <= known
+    starts = set(MADE.findall(sources)) | {"concern", "verdict", "light", "light_long", "word"}
+    quoted = {key for key in known if f'"{key}"' in sources}
+    idle = {key for key in known - quoted if key.partition(".")[0] not in starts}
+    assert not idle
+
+
+def test_markup_escapes_whatever_it_is_given():
+    assert el("p", "<b>&", title='"x"') == '<p title="&quot;x&quot;">&lt;b&gt;&amp;</p>'
+    assert text(Safe("<br>"), "<br>", None, 3) == "<br>&lt;br&gt;3"
+    assert el("input", checked=True, disabled=False, value=None) == "<input checked>"
+    for bad in ("javascript:alert(1)", "//evil", "http://evil", "data:text/html,x"):
+        with pytest.raises(ValueError, match="not a place"):
+            link(bad, "x")
+
+
+def test_options_run_nothing_and_tooltips_are_text():
+    made = harmless({":a": 1, "b": [{":c": {}}], "tooltip": {"trigger": "axis"}})
+    keys = json.dumps(made)
+    assert '":' not in keys.replace('": ', "")
+    assert made["tooltip"]["renderMode"] == "richText"
+
+
+def test_a_state_survives_its_address():
+    here = Query.of("/dashboard/runs", [("run", "a b"), ("run", "c&d"), ("x", ""), ("page", "2")])
+    assert here.all("run") == ("a b", "c&d")
+    assert here.href() == "/dashboard/runs?run=a+b&run=c%26d&page=2"
+    assert here.whole("page", 1, 1) == 2
+    assert here.whole("nothing", 5) == 5
+    for strange in ("-1", "1e9", "٣", "9" * 40, "x"):
+        assert Query.of("/", [("page", strange)]).whole("page", 1, 1) == 1
+    assert Query.of("/", [("n", "999999")]).whole("n", 0, 0, 10) == 10
+    assert here.choice("run", ("z",), "z") == "z"
+
+
+def test_a_pager_knows_its_ends():
+    words = Words("en")
+    first = pager(words, Query.of("/dashboard/runs", []), 120, 50)
+    assert "1 to 50 of 120" in first
+    assert first.count("aria-disabled") == 2
+    last = pager(words, Query.of("/dashboard/runs", [("page", "99")]), 120, 50)
+    assert "101 to 120 of 120" in last
+    assert "page 3 of 3" in last
+    assert "0 to 0 of 0" in pager(words, Query.of("/dashboard/runs", []), 0, 50)
+
+
+def test_times_are_told_in_each_language():
+    assert ago(Words("en"), 7_300) == "2 hours ago"
+    assert ago(Words("ru"), 7_300) == "2 ч назад"
+    assert ago(Words("en"), None) == "-"
+
+
+@needs_browser
+class TestForEverybody:
+    """In a real browser."""
+
+    paths = tuple(page.path for page in PAGES if page.listed)
+
+    def test_pages_speak_russian_and_keep_it(self, reader):
+        reader.open("/dashboard/runs?light=bad")
+        reader.one("[data-language=ru]").click()
+        reader.until_text("h1", "Прогоны")
+        assert reader.script("return document.documentElement.lang") == "ru"
+        assert "light=bad" in reader.driver.current_url
+        for path in self.paths:
+            reader.open(f"/dashboard{path}")
+            assert reader.text("nav [aria-current]") in table("ru").values()
+            assert "words(" not in reader.text("body")
+        reader.one("[data-language=en]").click()
+        reader.until_text("nav", "Home")
+
+    def test_dark_is_dark_and_light_is_light(self, reader):
+        reader.open("/dashboard/")
+        colours = {}
+        for theme in ("dark", "light"):
+            reader.one(f"[data-theme={theme}]").click()
+            reader.until(f"[data-theme={theme}][aria-pressed=true]")
+            code = "return getComputedStyle(document.body).backgroundColor"
+            colours[theme] = [int(n) for n in re.findall(r"\d+", reader.script(code))[:3]]
+        assert max(colours["dark"]) < 60
+        assert min(colours["light"]) > 200
+        reader.one("[data-theme=auto]").click()
+        reader.until("[data-theme=auto][aria-pressed=true]")
+
+    @pytest.mark.parametrize("path", paths)
+    def test_pages_can_be_used_without_a_mouse_or_eyes(self, reader, path):
+        reader.open(f"/dashboard{path}")
+        assert len(reader.all("h1")) == 1
+        assert reader.text("nav [aria-current=page]")
+        nameless = reader.script(
+            """const named = (each) => each.labels?.length || each.getAttribute("aria-label")
+              || each.getAttribute("aria-labelledby") || each.innerText?.trim() || each.title;
+            return [...document.querySelectorAll("input:not([type=hidden]), select, button, a")]
+              .filter((each) => each.getClientRects().length && !named(each))
+              .map((each) => each.outerHTML.slice(0, 200));"""
+        )
+        assert nameless == []
+        tables = reader.all("table")
+        assert all(each.find_elements("css selector", "caption") for each in tables)
+        for figure in reader.all("figure.chart"):
+            assert figure.get_attribute("aria-label")
+        reader.one("body").send_keys("\ue004")
+        assert reader.script("return document.activeElement.className") == "skip"
+        assert reader.complaints() == []
+        assert reader.hosts() <= {urlsplit(reader.site.url).netloc}
+
+    @pytest.mark.parametrize("path", paths)
+    def test_pages_fit_a_telephone(self, reader, path):
+        size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+        reader.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        try:
+            reader.open(f"/dashboard{path}")
+            assert reader.script("return document.documentElement.scrollWidth") <= 390
+        finally:
+            reader.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
