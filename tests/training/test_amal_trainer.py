@@ -27,9 +27,13 @@ from tests.training.test_marl_trainer import Killed, content
 FEW = EvaluationConfig(every=1_000, episodes=1, final_episodes=1)
 
 
-@pytest.mark.parametrize("training", [{}, {"network": MEMORY}], ids=["plain", "memory"])
-def test_stopped_and_taken_up_again_it_is_the_same_to_the_bit(training, tmp_path):
-    config = small_amal(training)
+@pytest.mark.parametrize(
+    ("training", "changes"),
+    [({}, {}), ({"network": MEMORY}, {}), ({}, {"information": "distillation"})],
+    ids=["plain", "memory", "distillation"],
+)
+def test_stopped_and_taken_up_again_it_is_the_same_to_the_bit(training, changes, tmp_path):
+    config = small_amal(training, **changes)
     train_team(config, tmp_path / "whole")
 
     def killed(progress):
@@ -63,6 +67,7 @@ CHANGES = [
     {"lambda_info": 0.1},
     {"information": "variance"},
     {"information": "error"},
+    {"information": "distillation"},
     {"variance_floor": 0.5},
     {"largest_bonus": 1.0},
     {"episodic": True},

@@ -164,7 +164,22 @@ def test_learning_takes_off_surprise_where_there_was_some():
 
 def test_coverage_tells_wide_from_narrow():
     wide = linear(1).seen.astype(np.float64)
-    assert coverage(wide) - coverage(0.1 * wide) == pytest.approx(np.log(10.0))
+    battle = np.arange(len(wide)) % 4
+    gain = coverage(wide, battle) - coverage(0.1 * wide, battle)
+    assert gain == pytest.approx(np.log(10.0))
+
+
+def test_coverage_does_not_ask_how_fast_a_team_moves():
+    """Battles that lie as far apart cover as much, however short the steps within them are."""
+    battle = np.repeat(np.arange(8), 50)
+    places = 10.0 * Seeds(1).rng().standard_normal((8, 3))
+    steps = Seeds(2).rng().standard_normal((400, 3))
+    slow, fast = (coverage(places[battle] + size * steps, battle) for size in (0.001, 0.1))
+    assert slow == pytest.approx(fast, abs=0.1)
+    near = coverage(0.1 * places[battle] + 0.001 * steps, battle)
+    assert slow - near == pytest.approx(np.log(10.0), abs=0.1)
+    with pytest.raises(DataError, match="battles"):
+        coverage(steps, np.zeros(400, np.int64))
 
 
 def test_a_team_sees_no_more_than_itself():

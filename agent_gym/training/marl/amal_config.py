@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from agent_gym.core.registry import Config
 
-InformationKind: TypeAlias = Literal["mutual_information", "variance", "error"]
+InformationKind: TypeAlias = Literal["mutual_information", "variance", "error", "distillation"]
 Space: TypeAlias = Literal["bias", "subspace", "last_layer", "all"]
 
 
@@ -47,7 +47,8 @@ class AmalConfig(Config):
     information: InformationKind = Field(
         default="mutual_information",
         description="what is paid: mutual information of the next state and the head that is "
-        "right; variance of the heads' means; error of a single head (a control)",
+        "right; variance of the heads' means; error of a single head (a control); novelty of "
+        "the state by random network distillation (a control)",
     )
     variance_floor: float = Field(
         default=0.3, gt=0, description="spread below which heads agree, in units of a change's own"

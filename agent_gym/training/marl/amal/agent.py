@@ -15,6 +15,7 @@ from agent_gym.core.types import FloatArray
 from agent_gym.training.marl.amal.auxiliaries import Auxiliaries, Probes
 from agent_gym.training.marl.amal.bonus import Bonus
 from agent_gym.training.marl.amal.buffers import AsymmetricReplayBuffer, AuxBuffer, PrimaryBuffer
+from agent_gym.training.marl.amal.distillation import Distillation
 from agent_gym.training.marl.amal.headway import Headway
 from agent_gym.training.marl.amal.information import MutualInformationEstimator
 from agent_gym.training.marl.amal.transitions import core_features, inputs_of, transitions_of
@@ -57,6 +58,11 @@ class AMALAgent:
         inputs = inputs_of(contract, worlds.n_agents)
         self.model = WorldModel(inputs, len(self.core), amal.model, seeds.child("world_model"))
         self.estimator = MutualInformationEstimator(amal.information, amal.variance_floor)
+        self.distillation = (
+            Distillation(len(self.core), amal.model, seeds.child("distillation"))
+            if amal.information == "distillation"
+            else None
+        )
         self.bonus = Bonus(amal)
         self.headway = Headway(amal.least_headway)
         self.buffer = AsymmetricReplayBuffer(
@@ -101,8 +107,10 @@ class AMALAgent:
 
     def information(self, batch: Batch) -> FloatArray:
         """Return what every step of a window says, ``[T, E]``; the model learns nothing by it."""
-        told = self.model.forecast(transitions_of(batch, self.core))
-        return self.estimator(told).reshape(batch.ended.shape)
+        rows = transitions_of(batch, self.core)
+        if self.distillation is not None:
+            return self.distillation.novelty(rows).reshape(batch.ended.shape)
+        return self.estimator(self.model.forecast(rows)).reshape(batch.ended.shape)
 
     def _play(self, batch: Batch, policy: TeamPolicy) -> Batch | None:
         config, auxiliaries = self.config, self.auxiliaries
@@ -133,6 +141,8 @@ class AMALAgent:
         before = self.model.forecast(rows).surprise(floor)
         view = self.buffer.primary.view()
         self.model.learn(view)
+        if self.distillation is not None:
+            self.distillation.learn(view)
         fell = before - self.model.forecast(rows).surprise(floor)
         self._quality = self.model.quality(view)
         calibration = rank_correlation(said.ravel()[went_on], fell[went_on])
@@ -186,6 +196,9 @@ class AMALAgent:
         arrays = {f"model/{name}": array for name, array in self.model.state().items()}
         arrays |= {f"bonus/{name}": array for name, array in self.bonus.state().items()}
         arrays |= {f"headway/{name}": array for name, array in self.headway.state().items()}
+        if self.distillation is not None:
+            kept = self.distillation.state()
+            arrays |= {f"distillation/{name}": array for name, array in kept.items()}
         values: dict[str, Any] = {"primary_steps": self._primary_steps}
         for name, part in self._parts():
             kept, values[name] = part.state()
@@ -197,6 +210,8 @@ class AMALAgent:
         self.model.restore(under("model/", arrays))
         self.bonus.restore(under("bonus/", arrays))
         self.headway.restore(under("headway/", arrays))
+        if self.distillation is not None:
+            self.distillation.restore(under("distillation/", arrays))
         self._primary_steps = values["primary_steps"]
         for name, part in self._parts():
             part.restore(under(f"{name}/", arrays), values[name])

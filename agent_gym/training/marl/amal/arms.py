@@ -20,6 +20,9 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
     "no-correction": {"learn": {"reuse": {"corrected": False}}},
     "symmetric-model": {"amal": {"model": {"symmetric": True}}},
     "one-head-error": {"amal": {"information": "error"}},
+    "distillation": {
+        "amal": {"information": "distillation", "auxiliary_share": 0.0, "late_share": 0.0}
+    },
     "full-parameter-cem": {"amal": {"cem_space": "all"}},
 }
 """``symmetric-model`` is unsafe by intent: the count of leaks gives it away."""

@@ -224,7 +224,7 @@ def figures(
         "elite_gain": _figure(_mean(gains), low=0.0),
         "elite_gain_low": _figure(low, low=0.0),
         "novelty_gain": _figure(_mean(series["novelty"]), low=0.0),
-        "coverage_gain": _figure(_mean(series["coverage"])),
+        "coverage_gain": _figure(_mean(series["coverage"]), low=0.0),
         "ess_auxiliary": _figure(_mean(_column(told, "ess")), low=0.3),
         "used_auxiliary": _figure(_mean(_column(told, "used")), low=0.3),
         "gradient_cosine": _figure(_mean(series["cosine"]), low=0.0),

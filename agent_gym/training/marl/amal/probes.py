@@ -121,15 +121,23 @@ class Battles(NamedTuple):
     going: Bools
 
 
-def coverage(states: FloatArray) -> float:
-    """Return how widely states are spread: the mean log distance to the nearest other one.
+def coverage(states: FloatArray, battle: NDArray[np.int64]) -> float:
+    """Return how widely states are spread: the mean log distance to the nearest of another battle.
 
-    Only equally many states out of equally many battles compare.
+    The next step of the same battle is always near, and says how fast a team moves, not how far
+    its battles lie apart. Only equally many states out of equally many battles compare.
+
+    Args:
+        states: One a row.
+        battle: Of which battle each is.
     """
-    if len(states) < 2:
-        raise DataError("too few states", found=len(states), expected="at least 2")
-    distances = np.asarray(cKDTree(states).query(states, k=2)[0])
-    return _log_distance(distances[:, 1])
+    if len(np.unique(battle)) < 2:
+        raise DataError("too few battles", found=len(np.unique(battle)), expected="at least 2")
+    nearest = np.empty(len(states))
+    for each in np.unique(battle):
+        own = battle == each
+        nearest[own] = cKDTree(states[~own]).query(states[own])[0]
+    return _log_distance(nearest)
 
 
 class Sight(NamedTuple):
@@ -155,15 +163,22 @@ def sight(theirs: Actor, ours: Actor, place: Place, core: NDArray[np.int64], see
     """
     games = (theirs, "new"), (ours, "new"), (ours, "known")
     played = [battles(actor, place, seeds.child(name)) for actor, name in games]
-    states = [each.states[each.going][:, core].astype(np.float64) for each in played]
-    count = min(map(len, states)) // 2
-    far, near, known = (_drawn(each, count, seeds.child("draw")) for each in states)
+    count = min(int(each.going.sum()) for each in played) // 2
+    (far, far_of), (near, near_of), (known, _) = (
+        _drawn(each, core, count, seeds.child("draw")) for each in played
+    )
     off = [_log_distance(cKDTree(known).query(each)[0]) for each in (far, near)]
-    return Sight(coverage(far) - coverage(near), off[0] - off[1])
+    return Sight(coverage(far, far_of) - coverage(near, near_of), off[0] - off[1])
 
 
-def _drawn(states: FloatArray, count: int, seeds: Seeds) -> FloatArray:
-    return states[seeds.rng().choice(len(states), size=count, replace=False)]
+def _drawn(
+    played: Battles, core: NDArray[np.int64], count: int, seeds: Seeds
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Return some states of battles, and of which battle each is."""
+    states = played.states[played.going][:, core].astype(np.float64)
+    battle = np.nonzero(played.going)[1]
+    picked = seeds.rng().choice(len(states), size=count, replace=False)
+    return states[picked], battle[picked]
 
 
 def _log_distance(distances: Any) -> float:
