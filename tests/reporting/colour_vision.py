@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-import agent_gym.reporting
+import agent_gym.evaluation.page
 from agent_gym.core.types import FloatArray
 from agent_gym.reporting.canvas import THEMED
 
@@ -26,7 +26,7 @@ THEMES = (":root {", ':root[data-theme="dark"] {')
 
 def themed(colours: Iterable[str]) -> list[list[str]]:
     """Return the colours as the page shows them in each of its themes."""
-    css = (Path(agent_gym.reporting.__file__).parent / "assets" / "page.css").read_text()
+    css = (Path(agent_gym.evaluation.page.__file__).parent / "assets" / "page.css").read_text()
     found = []
     for head in THEMES:
         block = css.split(head, 1)[1].split("}", 1)[0]
