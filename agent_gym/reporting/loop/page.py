@@ -116,7 +116,7 @@ def _asked(checks: Sequence[Asked]) -> str:
         [escape(one_line(one.name.replace("_", " "), 80)), _chip(one), _words(one)]
         for one in checks
     ]
-    return table(("Question", "Passed", "Found"), rows, words={2})
+    return table(("Question", "Passed", "Found"), rows, words={1, 2})
 
 
 def _compared(when: str, checks: Sequence[Asked]) -> str:
@@ -138,7 +138,7 @@ def _answers(report: LoopReport) -> str:
         [escape(one_line(agent, 80)), f"<code>{escape(model[:SHORT])}</code>"]
         for agent, model in sorted(report.answers.items())
     ]
-    return table(("Agent", "Model that answered"), rows) if rows else ""
+    return table(("Agent", "Model that answered"), rows, words={1}) if rows else ""
 
 
 def _history(report: LoopReport) -> str:

@@ -6,19 +6,19 @@ const page = (() => {
   const dark = () => (root.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
   const button = document.getElementById("theme");
   const listeners = [];
-  const changed = () => {
+  const changed = (paper = false) => {
     button.textContent = dark() ? "Light" : "Dark";
-    for (const listen of listeners) listen();
+    for (const listen of listeners) listen(paper);
   };
-  const wear = (theme) => {
+  const wear = (theme, paper = false) => {
     if (theme) root.dataset.theme = theme;
     else delete root.dataset.theme;
-    changed();
+    changed(paper);
   };
   button.addEventListener("click", () => wear(dark() ? "light" : "dark"));
-  system.addEventListener("change", changed);
+  system.addEventListener("change", () => changed());
   let screen = "";
-  addEventListener("beforeprint", () => { screen = root.dataset.theme || ""; wear("light"); });
+  addEventListener("beforeprint", () => { screen = root.dataset.theme || ""; wear("light", true); });
   addEventListener("afterprint", () => wear(screen));
 
   // Colours of the page as canvases need them; the style itself says light and dark at once.

@@ -5,6 +5,7 @@
   const charts = new Map();
   const cents = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
   const linked = ["equity", "candles", "rolling"];
+  const SHEET = 1000; // pixels across a sheet of paper
 
   // Text: numbers as people read them, times in UTC.
   const number = (value) => {
@@ -101,15 +102,21 @@
     return option;
   };
 
-  const draw = () => {
+  // On paper as lines: canvases that lie on each other wipe each other out there.
+  const draw = (paper = false) => {
     const look = theme();
     for (const [id, option] of Object.entries(data.charts)) {
       const place = byId(id);
       const before = charts.get(id);
       const kept = before && (before.getOption().dataZoom || [])[0];
       if (before) before.dispose();
-      const chart = echarts.init(place, look, { renderer: "canvas" });
+      const chart = echarts.init(place, look, paper ? { renderer: "svg", width: SHEET } : {});
       chart.setOption(dress(id, structuredClone(option)));
+      if (paper) {
+        chart.getZr().flush();
+        const box = `0 0 ${SHEET} ${chart.getHeight()}`;
+        place.querySelector("svg").setAttribute("viewBox", box);
+      }
       charts.set(id, chart);
       if (linked.includes(id)) {
         chart.group = "time";
