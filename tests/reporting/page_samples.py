@@ -111,6 +111,6 @@ KINDS: dict[str, Callable[[Path], str]] = {
     "Sandbox session": sandbox,
     "Training": training,
     "UMC": umc,
-    "The loop": loop,
+    "Harness": loop,
     "Battle": battle,
 }

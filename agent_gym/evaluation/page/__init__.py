@@ -4,7 +4,15 @@ Belongs here: head, policy, style, script, the answer at the top, the origin at 
 sections. It knows no kind of report. Colours and print rules stand once, in ``assets/page.css``.
 """
 
-from agent_gym.evaluation.page.frame import Answer, Origin, Own, Page, embedded, whole_page
+from agent_gym.evaluation.page.frame import (
+    Answer,
+    Origin,
+    Own,
+    Page,
+    embedded,
+    kind_of,
+    whole_page,
+)
 from agent_gym.evaluation.page.parts import (
     SIGNS,
     Light,
@@ -27,6 +35,7 @@ __all__ = [
     "chip",
     "command",
     "embedded",
+    "kind_of",
     "pairs",
     "paragraph",
     "section",

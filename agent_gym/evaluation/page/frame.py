@@ -7,13 +7,15 @@ nothing else runs in it, and allows no address at all. Without scripts everythin
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from html import escape
+from html import escape, unescape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from agent_gym.core.files import to_json
@@ -21,6 +23,8 @@ from agent_gym.evaluation.page.parts import SIGNS, Light, command, pairs, paragr
 from agent_gym.evaluation.page.text import one_line, visible
 
 SCRIPT, STYLE = "page.js", "page.css"
+KIND = "agent-gym-report"
+HEAD_BYTES = 4_096
 NO_SCRIPT = ".copy, #theme { display: none; }"
 MARK = (
     '<svg class="mark" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7"/>'
@@ -126,6 +130,7 @@ def whole_page(page: Page, own: Own = PLAIN) -> str:
         (
             f'<!doctype html>\n<html lang="en" data-light="{page.answer.light}">',
             '<head>\n<meta charset="utf-8">',
+            f'<meta name="{KIND}" content="{escape(one_line(page.kind, 60))}">',
             '<meta http-equiv="Content-Security-Policy" '
             f'content="{_policy(scripts, (style, no_script), own)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -138,6 +143,14 @@ def whole_page(page: Page, own: Own = PLAIN) -> str:
     )
     # A name with bytes that are no text is shown as its escape, not refused.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def kind_of(path: Path) -> str | None:
+    """Return what sort of report a page is, None where a page does not say."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES).decode("utf-8", "replace")
+    found = re.search(f'<meta name="{KIND}" content="([^"]*)">', head)
+    return None if found is None else unescape(found[1])
 
 
 def embedded(value: Any) -> str:

@@ -50,7 +50,7 @@ def html_page(report: LoopReport) -> str:
     )
     figures = tiles([(value, text) for text, value in report.figures])
     page = Page(
-        kind="The loop",
+        kind="Harness",
         about=report.run_id,
         title=f"{headline} - {report.run_id}",
         answer=Answer(report.light, report.verdict, headline, (report.reason,), figures),
