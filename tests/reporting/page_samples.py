@@ -1,4 +1,4 @@
-"""One small report of every kind, each with the same words from outside in it."""
+"""A small report of every kind but UMC, each with the same words from outside in it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from agent_gym.reporting.rl.clips import Clip
 from agent_gym.reporting.rl.page import html_page as training_page
 from agent_gym.reporting.rl.runs import read_arms
 from agent_gym.reporting.rl.sections import Shown
-from agent_gym.reporting.umc import html_page as umc_page
 from tests.evaluation.battle_replay_samples import scripted
 from tests.evaluation.sheet_samples import full_sheet
-from tests.evaluation.umc_walk_samples import small_run
 from tests.reporting.hostile_samples import hostile
+from tests.reporting.page_rules import EVIL
 from tests.reporting.run_samples import write_arm, write_run
 
-EVIL = "<img src=http://127.0.0.1:9/x onerror=alert(1)></script><script>alert(2)</script>\"'&"
 MODEL = "ab" * 32
 
 
@@ -68,13 +66,6 @@ def training(folder: Path) -> str:
     return training_page(read_arms(folder / "arm"), [Shown(clip, "videos/best.mp4")])
 
 
-def umc(_: Path) -> str:
-    """Return the page of a walk of UMC."""
-    run = small_run()
-    manifest = run.evaluation.manifest.model_copy(update={"command": EVIL})
-    return umc_page(replace(run, evaluation=replace(run.evaluation, manifest=manifest)))
-
-
 def loop(_: Path) -> str:
     """Return the page of a run of the loop."""
     return loop_page(
@@ -110,7 +101,6 @@ KINDS: dict[str, Callable[[Path], str]] = {
     "Evaluation": evaluation,
     "Sandbox session": sandbox,
     "Training": training,
-    "UMC": umc,
     "Harness": loop,
     "Battle": battle,
 }
