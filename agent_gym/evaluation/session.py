@@ -68,7 +68,10 @@ def session_sheet(comparison: Comparison) -> Sheet:
     """Return the tear sheet of a session."""
     main = comparison.main
     title = f"Sandbox session of {comparison.subject}"
-    sheet = sheet_of(main, comparison.baselines, label=comparison.subject, title=title)
+    sheet = replace(
+        sheet_of(main, comparison.baselines, label=comparison.subject, title=title),
+        kind="Sandbox session",
+    )
     several = main.bars.provenance.details.get("basket")
     if not several:
         return sheet

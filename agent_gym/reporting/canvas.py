@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html import escape
 from io import BytesIO
 from itertools import cycle
@@ -166,6 +167,18 @@ def inline_svg(figure: Figure, name: str, label: str, kind: str = "") -> str:
     return (
         f'<svg class="plot {kind}" role="img" aria-label="{escape(label)}" viewBox="{box}">'
         f"{inner}</svg>"
+    )
+
+
+def plot(name: str, label: str, draw: Callable[[int], Figure | None], caption: str = "") -> str:
+    """Return a figure drawn for a screen and for a phone; nothing if there is nothing to draw."""
+    wide, narrow = draw(WIDE), draw(NARROW)
+    if wide is None or narrow is None:
+        return ""
+    words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return (
+        f'<figure id="{name}">{inline_svg(wide, f"{name}-w", label, "large")}'
+        f"{inline_svg(narrow, f'{name}-n', label, 'narrow')}{words}</figure>"
     )
 
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_gym.evaluation.page import kind_of
+
 DEEPEST = 4
 USUAL = ("report", "nightly")
 """Pages that are named by their folder."""
-NIGHTLY = "nightly"
+NIGHTLY, COMMENT = "nightly", "summary.md"
 _ROOTS = ("experiments", "reports/runs", "reports/self_test", "reports")
 
 
@@ -20,7 +22,7 @@ class Page:
 
     Args:
         name: What it is asked for by.
-        kind: What made it: nightly, self-test, training, backtest, harness, battle or page.
+        kind: What sort of report it is, such as nightly, training or umc.
         path: Where it lies.
         changed_s: When it was written, in seconds since 1970.
     """
@@ -46,6 +48,12 @@ def page_in(folder: Path) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
+def comment_of(page: Path) -> Path | None:
+    """Return the comment for a pull request that lies beside a page; only nights have one."""
+    found = page.with_name(COMMENT)
+    return found if page.stem == NIGHTLY and found.is_file() else None
+
+
 def _files(home: Path) -> Iterator[Path]:
     for root, folders, names in os.walk(home):
         depth = len(Path(root).relative_to(home).parts)
@@ -69,6 +77,12 @@ def _page(path: Path, home: Path) -> Page:
 def _kind(path: Path, inside: str) -> str:
     if inside.startswith("reports/self_test"):
         return "self-test"
+    told = kind_of(path)
+    return _by_place(path, inside) if told is None else told.lower()
+
+
+def _by_place(path: Path, inside: str) -> str:
+    """Return the kind of a page that does not say it, as older ones do not."""
     if path.stem == NIGHTLY:
         return "nightly"
     if inside.startswith("experiments/"):

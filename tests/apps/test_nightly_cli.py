@@ -31,7 +31,7 @@ def call(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(replay, "LocalCrew", DirectCrew)
     monkeypatch.setattr(replay, "code_identity", stand_still)
     monkeypatch.setenv("AGENT_GYM_HOME", str(tmp_path / "home"))
-    for name in ("run", "nightly", "compare", "replay"):
+    for name in ("run", "nightly", "compare", "replay", "report"):
         monkeypatch.setitem(cli.COMMANDS, name, "x")
     suite = [{"name": name, "type": "tiny", "n_seeds": 8} for name in ("alpha", "beta")]
     path = tmp_path / "suite.json"
@@ -82,8 +82,16 @@ def test_a_regression_fails_if_asked_and_its_replay_command_works(call):
     approved(call)
     worse = ("--desk", "tiny/desk:level=9.0")
     assert call("nightly", *worse)[0] == 0
-    code, said = call("nightly", *worse, "--fail-on-regression")
+    comment = call.home.parent / "comment.md"
+    code, said = call("nightly", *worse, "--fail-on-regression", "--comment", str(comment))
     assert (code, said["verdict"]) == (1, "regressed")
+    assert comment.read_text() == Path(said["files"]["summary"]).read_text()
+    for run in ("latest", said["run_id"]):
+        assert call("report", run, "--markdown", "-")[1]["markdown"] == comment.read_text()
+    assert call("report", "latest", "--markdown", "-", as_json=False)[1] == comment.read_text()
+    assert call("report", "latest", "--markdown", str(call.home / "x.md"))[0] == 0
+    assert (call.home / "x.md").read_text() == comment.read_text()
+    assert call("nightly", "--comment", str(call.home))[0] == 2
     command = said["diff"]["regressions"][0]["replay"]
     command = command[0] if isinstance(command, list) else command
     words = command.split()

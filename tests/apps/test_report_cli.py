@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from agent_gym.evaluation.page import Answer, Origin, Page, whole_page
 from tests.apps.cli_samples import Call, make_call, name_walk
 
 
@@ -73,6 +74,23 @@ def test_a_run_is_found_by_name_and_by_folder(
         assert code == 0
         assert json.loads(out) == {"run": str(said), "page": str(pages / place), "opened": False}
     assert str(pages / place) in call(word)[1].replace("\n", "")
+
+
+@pytest.mark.parametrize("kind", ["UMC", "Sandbox session", "Evaluation"])
+def test_a_page_says_itself_what_it_is(call: Call, tmp_path: Path, kind: str) -> None:
+    answer = Answer("same", "word", "headline")
+    made = whole_page(Page(kind, "about", "title", answer, (), Origin(("agent-gym",))))
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "report.html").write_text(made)
+    (found,) = json.loads(call("--json")[1])["pages"]
+    assert (found["name"], found["kind"]) == ("some", kind.lower())
+
+
+def test_only_a_night_has_a_comment(call: Call, pages: Path) -> None:
+    code, out, _ = call("lander-ppo", "--markdown", "-", "--json")
+    assert code == 2
+    assert "nightly --comment" in json.loads(out)["remedy"]
+    assert call("--markdown", "-")[0] == 2
 
 
 def test_a_typo_gets_the_nearest_name(call: Call, pages: Path) -> None:

@@ -102,7 +102,7 @@ def test_the_verdict_comes_first(full, usual):
         "Round trips",
         "Costs",
         "Beside the baselines",
-        "Provenance",
+        "Where this comes from",
     ]
     places = [words.index(f" {head} ") for head in heads]
     assert places == sorted(places)
@@ -114,13 +114,13 @@ def test_the_verdict_comes_first(full, usual):
     ("word", "tone"),
     [
         ("evidence of edge", "good"),
-        ("promising", "new"),
-        ("no evidence of edge", "none"),
+        ("promising", "hint"),
+        ("no evidence of edge", "unsure"),
         ("worse than baseline", "bad"),
     ],
 )
 def test_each_verdict_has_its_look(usual, word, tone):
-    assert f'class="verdict {tone}"' in page_of(replace(usual, verdict=(word, "why")))
+    assert f'class="banner {tone}"' in page_of(replace(usual, verdict=(word, "why")))
 
 
 def test_everything_that_is_known_is_said(full):
@@ -187,7 +187,7 @@ def test_strings_from_outside_are_escaped():
     )
     text = page_of(shown)
     tags = parsed(text)
-    assert tags.seen.count("script") == 3
+    assert tags.seen.count("script") == 4
     assert "img" not in tags.seen
     assert tags.handlers == []
     assert EVIL in said(text)  # shown as text, letter by letter

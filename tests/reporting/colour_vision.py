@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-import agent_gym.reporting
+import agent_gym.evaluation.page
 from agent_gym.core.types import FloatArray
 from agent_gym.reporting.canvas import THEMED
 
@@ -21,18 +21,15 @@ EYES = (
 )
 XYZ = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])
 WHITE = np.array([0.9505, 1.0, 1.0888])
-THEMES = (":root {", ':root[data-theme="dark"] {')
+TOKEN = re.compile(r"(--\w+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
 
 
 def themed(colours: Iterable[str]) -> list[list[str]]:
-    """Return the colours as the page shows them in each of its themes."""
-    css = (Path(agent_gym.reporting.__file__).parent / "assets" / "page.css").read_text()
-    found = []
-    for head in THEMES:
-        block = css.split(head, 1)[1].split("}", 1)[0]
-        known = dict(re.findall(r"(--\w+): (#[0-9a-f]{6})", block))
-        found.append([known[THEMED[colour][4:-1]] for colour in colours])
-    return found
+    """Return the colours as the page shows them, light and dark."""
+    css = (Path(agent_gym.evaluation.page.__file__).parent / "assets" / "page.css").read_text()
+    known = {name: both for name, *both in TOKEN.findall(css)}
+    wanted = [known[THEMED[colour][4:-1]] for colour in colours]
+    return [[both[theme] for both in wanted] for theme in (0, 1)]
 
 
 def apart(first: str, second: str) -> float:

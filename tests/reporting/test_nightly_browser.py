@@ -12,8 +12,8 @@ import pytest
 
 from agent_gym.reporting.nightly import NightlyResult, html_page
 from tests.reporting.browsing import chromium, needs_browser
+from tests.reporting.hostile_samples import hostile
 from tests.reporting.result_samples import bad_night, finding_like, good_night, like
-from tests.reporting.test_nightly_hostile import hostile
 
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
 pytestmark = needs_browser

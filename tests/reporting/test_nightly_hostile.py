@@ -15,7 +15,6 @@ from rich.console import Console
 
 from agent_gym.reporting.nightly import (
     ConsoleProgress,
-    NightlyResult,
     diff_document,
     document_text,
     html_page,
@@ -29,7 +28,8 @@ from agent_gym.reporting.nightly import (
 )
 from agent_gym.reporting.text import one_line, visible
 from tests.reporting import nightly_strategies as odd
-from tests.reporting.result_samples import bad_night, finding_like, like
+from tests.reporting.hostile_samples import hostile
+from tests.reporting.result_samples import bad_night
 
 ANY = settings(
     deadline=None,
@@ -53,7 +53,7 @@ TAGS = set(
         "h1",
         "h2",
         "h3",
-        "h4",
+        "footer",
         "head",
         "header",
         "html",
@@ -91,55 +91,6 @@ TAGS = set(
 )
 
 
-def hostile(payload: str) -> NightlyResult:
-    """Return a night in which the payload stands wherever text can stand."""
-    night = bad_night()
-    findings = tuple(
-        finding_like(
-            each,
-            id=f"{payload}{at}",
-            scenario=payload,
-            metric=f"{payload}{at}",
-            unit=payload,
-            why=payload,
-        )
-        for at, each in enumerate(night.diff.findings[:12])
-    )
-    run = night.run
-    scenarios = tuple(
-        like(
-            each,
-            name=payload + each.name,
-            identity={"type": payload},
-            samples=(like(each.samples[0], status="error", error=payload), *each.samples[1:]),
-        )
-        for each in run.samples.scenarios
-    )
-    notice = like(night.diff.notices[0], id=payload, why=payload)
-    return like(
-        night,
-        run=like(
-            run,
-            run_id=payload,
-            suite_id=payload,
-            command=payload,
-            samples=like(run.samples, scenarios=scenarios),
-            code=like(run.code, commit=payload, code_hash=payload),
-            manifest={payload: payload},
-            machine={payload: payload},
-            subject={payload: payload, "plant": payload},
-            expected=(payload,),
-            notes=(payload,),
-        ),
-        diff=like(night.diff, findings=findings, notices=(notice,), why=payload, method=payload),
-        baseline=like(night.baseline, id=payload, reason=payload, approved_by=payload),
-        past=like(
-            night.past,
-            nights=tuple(like(each, verdict=payload, commit=payload) for each in night.past.nights),
-        ),
-    )
-
-
 class Parsed(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -153,7 +104,7 @@ class Parsed(HTMLParser):
 def check_page(text: str) -> None:
     seen = Parsed(text).seen
     assert {tag for tag, _ in seen} <= TAGS
-    assert sum(tag == "script" for tag, _ in seen) == 1
+    assert sum(tag == "script" for tag, _ in seen) == 2  # the common one and its own
     for tag, attributes in seen:
         bad = [name for name in attributes if name.startswith("on") or name in ("src", "style")]
         assert not bad, (tag, attributes)
@@ -207,7 +158,7 @@ def test_metrics_and_xml_hold_text_only(payload):
     root = ElementTree.fromstring(junit_xml(night).encode())
     assert {node.tag for node in root.iter()} <= {
         *("testsuites", "testsuite", "testcase", "properties", "property"),
-        *("failure", "error", "skipped"),
+        *("failure", "error", "skipped", "system-out"),
     }
 
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import io
+from xml.etree import ElementTree
 
 import msgspec
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from agent_gym.evaluation.gate.samples import ScenarioSamples, SuiteSamples
-from agent_gym.reporting.nightly import html_page, report_document, run_view, schema_of
+from agent_gym.reporting.nightly import (
+    html_page,
+    junit_xml,
+    markdown_summary,
+    report_document,
+    run_view,
+    schema_of,
+)
 from agent_gym.reporting.nightly.run import NightlyResult
 from tests.reporting.result_samples import good_night
 
@@ -52,6 +60,14 @@ def test_notes_reach_every_output_once() -> None:
     assert "&lt;script&gt;alert(1)" in page
     assert "<script>alert(1)" not in page
     assert "of another seed" in shown(night)
+    comment = markdown_summary(night)
+    assert comment.count("of another seed") == 1
+    assert "3 notes of the scenarios" in comment
+    assert "<script>" not in comment
+    (case,) = ElementTree.fromstring(junit_xml(night)).findall(
+        f"testsuite[@name='{first}']/testcase[@name='played']"
+    )
+    assert case.findtext("system-out") == "\n".join((HOSTILE, "second", "of another seed"))
     assert first in shown(night)
 
 
@@ -65,6 +81,8 @@ def test_notes_are_capped_and_the_rest_is_counted() -> None:
 
 def test_a_night_without_notes_says_nothing_of_them() -> None:
     assert 'id="said"' not in html_page(good_night())
+    assert "of the scenarios" not in markdown_summary(good_night())
+    assert "system-out" not in junit_xml(good_night())
     assert 'id="said"' in html_page(with_notes(("one",)))
 
 
@@ -91,3 +109,5 @@ def test_a_self_test_is_called_one_first() -> None:
     assert "slow_&lt;agent&gt;" in page
     assert "<title>Self-test" in page
     assert "Self-test" not in html_page(night)
+    assert "self-test with the fault slow" in markdown_summary(planted).splitlines()[0]
+    assert "self-test" not in markdown_summary(night)

@@ -18,6 +18,7 @@ from agent_gym.reporting.umc.tables import comparison
 from agent_gym.reporting.umc.trails import means, thin
 from tests.evaluation.umc_walk_samples import known_bars, small_run
 from tests.reporting.colour_vision import apart, themed
+from tests.reporting.page_rules import EVIL, RULES, Seen
 
 SECTIONS = (
     "Where the bars come from",
@@ -37,7 +38,15 @@ SECTIONS = (
 
 @pytest.fixture(scope="module")
 def page():
-    return html_page(small_run())
+    run = small_run()
+    told = run.evaluation.manifest
+    evil = told.model_copy(update={"command": f"{told.command} {EVIL}"})
+    return html_page(replace(run, evaluation=replace(run.evaluation, manifest=evil)))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_it_wears_the_one_look(page, rule):
+    rule(Seen("UMC", page))
 
 
 def test_the_page_has_every_part(page):

@@ -125,7 +125,7 @@ def show_replay(
     replay = read_replay(file)
     film = film_of(replay)
     title = f"{replay.header.map}, {replay.header.player}, seed {replay.header.seed}"
-    write_text(page, film_page(film, replay))
+    write_text(page, film_page(film, replay, str(file)))
     for path, made in ((gif, gif_of), (mp4, mp4_of)):
         if path is not None:
             content = made(film, title)

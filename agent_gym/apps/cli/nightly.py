@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -13,9 +14,10 @@ from rich.text import Text
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.nightly_options import PlayOptions, live, user
 from agent_gym.apps.cli.output import emit, report, screen, table
+from agent_gym.apps.cli.workspace import check_target
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.files import home
+from agent_gym.core.files import home, write_text
 from agent_gym.core.registry import Config, unknown
 from agent_gym.evaluation.scenarios.suite import Suite
 from agent_gym.pipeline.nightly import (
@@ -32,7 +34,14 @@ from agent_gym.pipeline.nightly.exits import LOCKED, MEANINGS
 from agent_gym.pipeline.nightly.plan import plan_of
 from agent_gym.pipeline.nightly.quarantine import check_holdable, hold
 from agent_gym.pipeline.nightly.times import iso
-from agent_gym.reporting.nightly import diff_document, headline, light, summary_view, verdict
+from agent_gym.reporting.nightly import (
+    diff_document,
+    headline,
+    light,
+    markdown_summary,
+    summary_view,
+    verdict,
+)
 from agent_gym.reporting.nightly.console import replay_lines
 
 app = typer.Typer(
@@ -65,6 +74,9 @@ class NightOptions(Config):
         default=False, description="exit with 1 also if the night is underpowered or degraded"
     )
     print_summary: bool = Field(default=False, description="print all that changed")
+    comment: Path | None = Field(
+        default=None, description="also write the comment for a pull request, as Markdown, here"
+    )
     date: str | None = Field(
         default=None, description="date that chooses the fresh seeds; default: today (UTC)"
     )
@@ -101,6 +113,8 @@ def nightly(
         put_into_quarantine(workspace, night, tuple(quarantine), options, as_json=as_json)
         return
     approval = approval_of(night, tuple(accept_regression or ()), options)
+    if night.comment is not None:
+        check_target(night.comment, "--comment")
     if night.dry_run:
         plan = plan_of(options, workspace, SystemClock())
         emit(plan, as_json=as_json, view=plan_view(plan))
@@ -117,6 +131,8 @@ def nightly(
     except LockHeld as error:
         report(error, as_json=as_json)
         raise typer.Exit(LOCKED) from error
+    if night.comment is not None:
+        write_text(night.comment, markdown_summary(outcome.result))
     emit(payload(outcome), as_json=as_json, view=view(outcome, full=night.print_summary))
     if not as_json:
         told = replay_lines(outcome.result) if night.print_summary else ()

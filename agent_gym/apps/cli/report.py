@@ -9,11 +9,19 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from agent_gym.apps.cli.output import emit, table
+from agent_gym.apps.cli.output import emit, screen, table
+from agent_gym.apps.cli.workspace import check_target
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.files import home
+from agent_gym.core.files import home, write_text
 from agent_gym.core.registry import unknown
-from agent_gym.reporting.pages import NIGHTLY, Page, find_pages, page_in
+from agent_gym.reporting.pages import (
+    COMMENT,
+    NIGHTLY,
+    Page,
+    comment_of,
+    find_pages,
+    page_in,
+)
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -36,27 +44,59 @@ def report(
     open_it: Annotated[
         bool, typer.Option("--open", help="Open it in the browser of this machine.")
     ] = False,
+    markdown: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-",
+            help="Write the comment of a night for a pull request here; - prints it.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Tell where the page of a run is: nightly, backtest, training, UMC, battle, harness.
+    """Tell where the page of a run is: nightly, backtest, training, UMC, battle, harness, sandbox.
 
     Example: agent-gym report latest --open
     """
     if run is None:
-        if open_it:
+        if open_it or markdown is not None:
             raise ConfigError(
                 "it is not said which page",
-                where="--open",
+                where="--open" if open_it else "--markdown",
                 expected="RUN",
                 remedy="`agent-gym report` lists all; `agent-gym report latest --open` opens one",
             )
         show_all(find_pages(home()), as_json=as_json)
         return
     page = find(run)
+    if markdown is not None:
+        write_comment(page, markdown, as_json=as_json)
+        return
     opened = open_it and typer.launch(page.absolute().as_uri()) == 0
     note = "" if opened or not open_it else "\nNo browser could be opened; open this file yourself."
     payload = {"run": run, "page": str(page), "opened": opened}
     emit(payload, as_json=as_json, view=Text(f"{page}{note}", overflow="fold", no_wrap=True))
+
+
+def write_comment(page: Path, target: str, *, as_json: bool) -> None:
+    """Write the Markdown of a night to a file, or print it."""
+    found = comment_of(page)
+    if found is None:
+        raise ConfigError(
+            "this run has no comment for a pull request",
+            where=str(page),
+            expected=f"a night, with {COMMENT} beside its page",
+            remedy="`agent-gym nightly --comment FILE` writes one; other runs have a page only",
+        )
+    text = found.read_text(encoding="utf-8")
+    if target == "-":
+        if as_json:
+            emit({"page": str(page), "markdown": text}, as_json=True, view="")
+        else:  # as it is: a line that is broken is another Markdown
+            screen.print(text, markup=False, highlight=False, soft_wrap=True, end="")
+        return
+    check_target(Path(target), "--markdown")
+    write_text(Path(target), text)
+    emit({"page": str(page), "written": target}, as_json=as_json, view=Text(f"Written: {target}"))
 
 
 def show_all(pages: tuple[Page, ...], *, as_json: bool) -> None:

@@ -42,6 +42,7 @@ def evaluation_sheet(evaluation: Evaluation, regimes: Sequence[Regime] | None = 
         provenance=dict(base.provenance) | _provenance(evaluation),
         manifest=manifest.model_dump(mode="json"),
         notes=(*_others(evaluation), *_held_out(evaluation), *base.notes),
+        kind="Evaluation",
         shown=(*EVALUATION_FIGURES, *FIGURES),
     )
 

@@ -1,19 +1,13 @@
-"""The page: one HTML file with everything inside, that asks nobody for anything.
-
-Its content security policy names the very scripts that it carries by their hash, so that nothing
-else runs in it, and allows no address at all.
-"""
+"""The page of a backtest: charts that move together, tables that can be read without scripts."""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from functools import cache
-from hashlib import sha256
-from html import escape
 from importlib.resources import files
 from typing import Any
 
 from agent_gym.core.clock import DAY_NS
+from agent_gym.evaluation.page import Own, Page, paragraph, whole_page
 from agent_gym.evaluation.tearsheet import sections
 from agent_gym.evaluation.tearsheet.axes import Option, short
 from agent_gym.evaluation.tearsheet.history import (
@@ -21,7 +15,6 @@ from agent_gym.evaluation.tearsheet.history import (
     monthly_returns,
     rolling_sharpe,
 )
-from agent_gym.evaluation.tearsheet.markup import embedded, paragraph
 from agent_gym.evaluation.tearsheet.options import (
     candle_rows,
     candles_option,
@@ -50,12 +43,7 @@ def page_of(sheet: Sheet) -> str:
     falls = deepest_drawdowns(sheet.ts, sheet.period_ns, sheet.curve)
     trips, costs = trips_of(sheet), costs_of(sheet)
     listed = _largest(trips)
-    body = (
-        f"<header><div><h1>{escape(sheet.title)}</h1>",
-        f"{paragraph(sections.summary(sheet), 'faint')}</div>",
-        '<button type="button" id="theme" class="controls">Dark</button></header>',
-        "<main>",
-        sections.verdict(sheet),
+    parts = (
         sections.key_figures(sheet),
         f"<noscript>{paragraph(NO_SCRIPT)}</noscript>",
         sections.curves(sheet),
@@ -67,8 +55,7 @@ def page_of(sheet: Sheet) -> str:
         sections.cost_table(costs, sheet.quote),
         sections.beside(sheet),
         sections.risk(sheet.caps),
-        sections.provenance(sheet),
-        '</main>\n<div id="tip" popover="manual" role="tooltip"></div>',
+        '<div id="tip" popover="manual" role="tooltip"></div>',
     )
     charts: dict[str, Option] = {
         "equity": equity_option(sheet),
@@ -90,28 +77,24 @@ def page_of(sheet: Sheet) -> str:
         if sheet.bars is not None and sheet.bars.low.min() > 0.0:
             data["log_axes"]["candles"] = price_log_axis(sheet, sheet.bars)
     data |= {"charts": charts, "trips": [_trip_row(trip) for trip in listed]}
-    text = _document(sheet.title, "\n".join(filter(None, body)), data)
-    # A name with bytes that are no text is shown as its escape, not refused.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _document(title: str, body: str, data: dict[str, Any]) -> str:
-    library, script = _asset(LIBRARY), _asset(SCRIPT)
-    policy = (
-        f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; "
-        "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    page = Page(
+        kind=sheet.kind,
+        about=sections.summary(sheet),
+        title=sheet.title,
+        answer=sections.answer(sheet),
+        sections=parts,
+        origin=sections.origin(sheet),
     )
-    return "\n".join(
-        (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>\n<style>{_asset(STYLE)}</style>\n</head>",
-            f"<body>\n{body}",
-            f'<script type="application/json" id="data">{embedded(data)}</script>',
-            f"<script>{library}</script>\n<script>{script}</script>\n</body>\n</html>\n",
-        )
+    # The library of charts puts styles on its elements and pictures into addresses of data.
+    own = Own(
+        scripts=(_asset(LIBRARY), _asset(SCRIPT)),
+        style=_asset(STYLE),
+        no_script=".chart, .controls { display: none; }",
+        data={"data": data},
+        sources=("img-src data:",),
+        inline_styles=True,
     )
+    return whole_page(page, own)
 
 
 def _largest(trips: list[Trip]) -> list[Trip]:
@@ -130,8 +113,3 @@ def _trip_row(trip: Trip) -> list[Any]:
 @cache
 def _asset(name: str) -> str:
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
-
-
-@cache
-def _hash(script: str) -> str:
-    return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"

@@ -1,24 +1,15 @@
-"""The parts of the page from verdict to provenance, in the order in which they are read."""
+"""The parts of the page from answer to origin, in the order in which they are read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from agent_gym.core.files import to_json
 from agent_gym.evaluation.figures import UNDEFINED, Figure
+from agent_gym.evaluation.page import Answer, Light, Origin, pairs, paragraph, section
 from agent_gym.evaluation.tearsheet.axes import regime_colours
 from agent_gym.evaluation.tearsheet.history import Drawdown, Rolling, Year
-from agent_gym.evaluation.tearsheet.markup import (
-    band_text,
-    chart,
-    day,
-    grid,
-    pairs,
-    paragraph,
-    section,
-    tip,
-)
+from agent_gym.evaluation.tearsheet.markup import band_text, chart, day, grid, tip
 from agent_gym.evaluation.tearsheet.options import MAX_BESIDE, MAX_MARKS, equity_range, points_of
 from agent_gym.evaluation.tearsheet.sheet import Number, Sheet
 from agent_gym.evaluation.tearsheet.tables import Costs, figure_rows, turns
@@ -36,7 +27,12 @@ KEY_FIGURES = (
     "round_trips",
     "hit_rate",
 )
-TONES = {"evidence of edge": "good", "promising": "new", "worse than baseline": "bad"}
+LIGHTS: dict[str, Light] = {
+    "evidence of edge": "good",
+    "promising": "hint",
+    "no evidence of edge": "unsure",
+    "worse than baseline": "bad",
+}
 NO_VERDICT = (
     "A single backtest is no evidence",
     "One path of one market shows what happened, not what to expect: nothing was held out, and "
@@ -73,16 +69,11 @@ def summary(sheet: Sheet) -> str:
     return f"{what}, {span}, {len(sheet.bars):,} bars, {money}"
 
 
-def verdict(sheet: Sheet) -> str:
-    """Return the answer that the page opens with."""
+def answer(sheet: Sheet) -> Answer:
+    """Return what the page opens with."""
     word, why = sheet.verdict or NO_VERDICT
-    tone = TONES.get(word.lower(), "none")
-    head = word[:1].upper() + word[1:]
-    notes = "\n".join(paragraph(note, "small") for note in sheet.notes)
-    return (
-        f'<section class="verdict {tone}" id="verdict">\n<h2>{escape(head)}</h2>\n'
-        f"{paragraph(why)}\n{notes}</section>"
-    )
+    light = LIGHTS.get(word.lower(), "same")
+    return Answer(light, word[:1].upper() + word[1:], sheet.title, (why, *sheet.notes))
 
 
 def key_figures(sheet: Sheet) -> str:
@@ -95,7 +86,7 @@ def key_figures(sheet: Sheet) -> str:
     first += [name for name in sheet.intervals if name in known and name not in first]
     cards = "\n".join(_card(sheet, known[name], own[name]) for name in first)
     note = "After all costs. A dash is a figure that is not defined. Names explain themselves."
-    return section("Key figures", f'<ul class="cards">\n{cards}\n</ul>', note=note)
+    return section("Key figures", f'<ul class="tiles cards">\n{cards}\n</ul>', note=note)
 
 
 def _card(sheet: Sheet, figure: Figure, value: Number) -> str:
@@ -178,7 +169,7 @@ def rolling(found: Rolling | None, period_ns: int, day_ns: int) -> str:
 def drawdown_table(falls: Sequence[Drawdown]) -> str:
     """Return the deepest drawdowns."""
     if not falls:
-        return section("Deepest drawdowns", note="Equity never fell below an earlier mark.")
+        return section("Deepest drawdowns", paragraph("Equity never fell below an earlier mark."))
     heads = ("#", "depth, %", "peak (UTC)", "trough (UTC)", "recovered (UTC)", "days")
     rows = [
         (
@@ -197,7 +188,7 @@ def drawdown_table(falls: Sequence[Drawdown]) -> str:
 def trip_table(shown: int, count: int) -> str:
     """Return the frame of the round trips; the page fills it."""
     if not count:
-        return section("Round trips", note="No round trip was closed.")
+        return section("Round trips", paragraph("No round trip was closed."))
     note = f"{count:,} closed round trips, first in, first out; money after fees."
     if shown < count:
         note += f" The {shown:,} with the largest results are listed; JSON and CSV hold all."
@@ -287,20 +278,10 @@ def risk(caps: Mapping[str, object]) -> str:
     return section("What risk parts did", pairs(rows))
 
 
-def provenance(sheet: Sheet) -> str:
+def origin(sheet: Sheet) -> Origin:
     """Return where it comes from and what makes it again."""
-    manifest = ""
-    if sheet.manifest:
-        manifest = (
-            "<details><summary>Manifest</summary>"
-            f"<pre>{escape(to_json(sheet.manifest))}</pre></details>"
-        )
-    return section(
-        "Provenance",
-        f'<div class="box">{pairs(sheet.provenance)}\n<p>The same numbers again '
-        '(add --report FILE for this page): <button type="button" id="copy">Copy</button></p>\n'
-        f'<pre id="command">{escape(sheet.command)}</pre>\n{manifest}</div>',
-    )
+    note = "The command makes the same numbers again; add --report FILE for this page."
+    return Origin((sheet.command,), sheet.provenance, sheet.manifest, note)
 
 
 def _or_dash(value: float | None, digits: int = 2) -> str:

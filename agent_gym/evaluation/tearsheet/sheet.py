@@ -79,6 +79,7 @@ class Sheet:
         provenance: Where everything comes from, name and value as text.
         manifest: The manifest as plain values.
         notes: Sentences that a reader has to know, under the verdict.
+        kind: What sort of report it is.
         shown: How figures are named and written; those that no arm has are left out.
     """
 
@@ -100,6 +101,7 @@ class Sheet:
     provenance: Mapping[str, str] = field(default_factory=dict)
     manifest: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    kind: str = "Backtest"
     shown: Sequence[Figure] = FIGURES
 
     def __post_init__(self) -> None:

@@ -55,7 +55,12 @@ def keep_run(
         if result.fresh is not None:
             old, new = (samples_document(side) for side in result.fresh)
             write_json(folder / "fresh.json", {"baseline": old, "candidate": new})
-        names = {"report": "report.json", "diff": "diff.json", "page": "nightly.html"}
+        names = {
+            "report": "report.json",
+            "diff": "diff.json",
+            "page": "nightly.html",
+            "summary": "summary.md",
+        }
         for name, file in names.items():
             if name in outputs:
                 write_text(folder / file, outputs[name])

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import cache
 from html import escape
 from importlib.resources import files
 
 from agent_gym.evaluation.battle import ENTROPY, INFORMATION, VALUE, Film, Header, Replay, film_of
-from agent_gym.evaluation.tearsheet.markup import embedded
+from agent_gym.evaluation.page import Answer, Light, Origin, Own, Page, whole_page
 from agent_gym.reporting.battle.payload import payload
-from agent_gym.reporting.document import Dress, html_document
-from agent_gym.reporting.parts import header as top_line
 from agent_gym.reporting.text import number, one_line
 
-NO_SCRIPT = "#theme, .stage, .charts { display: none; }"
+NO_SCRIPT = ".stage, .charts { display: none; }"
 SPEEDS = ("0.25", "0.5", "1", "2", "4", "8")
 SIGNALS = {
     VALUE: "Value: rewards to come",
@@ -31,34 +30,35 @@ KEYS = (
 )
 
 
-def viewer_page(replay: Replay) -> str:
+def viewer_page(replay: Replay, file: str = "FILE") -> str:
     """Return the page of a replay; one that does not play again as it was recorded is refused."""
-    return film_page(film_of(replay), replay)
+    return film_page(film_of(replay), replay, file)
 
 
-def film_page(film: Film, replay: Replay) -> str:
-    """Return the page of a film and of what was recorded beside it."""
+def film_page(film: Film, replay: Replay, file: str = "FILE") -> str:
+    """Return the page of a film and of what was recorded beside it.
+
+    Args:
+        film: The battle, played again.
+        replay: Its record.
+        file: Where that lies, for the command that makes the page again.
+    """
     told = replay.header
-    title = f"{told.map}, {told.player}: {outcome(told)}"
-    data = embedded(payload(film, replay))
-    body = "\n".join(
-        (
-            top_line("Replay of a battle"),
-            "<main>",
-            _banner(told),
-            _stage(),
-            _charts(told),
-            _about(replay),
-            "</main>",
-            f'<script type="application/json" id="battle">{data}</script>',
-        )
+    page = Page(
+        kind="Battle",
+        about=f"{told.map}, {told.player}",
+        title=f"{told.map}, {told.player}: {outcome(told)}",
+        answer=_answer(told),
+        sections=(_stage(), _charts(told)),
+        origin=_origin(replay, file),
     )
-    dress = Dress(
-        _asset("page.js", "agent_gym.reporting") + _asset("viewer.js"),
-        _asset("page.css", "agent_gym.reporting") + _asset("viewer.css"),
-        NO_SCRIPT,
+    own = Own(
+        scripts=(_asset("viewer.js"),),
+        style=_asset("viewer.css"),
+        no_script=NO_SCRIPT,
+        data={"battle": payload(film, replay)},
     )
-    return html_document(title, body, "#f6f7f9", dress)
+    return whole_page(page, own)
 
 
 def outcome(told: Header) -> str:
@@ -67,18 +67,14 @@ def outcome(told: Header) -> str:
     return f"won in {steps}" if told.won else f"lost after {steps}"
 
 
-def _banner(told: Header) -> str:
-    tone, sign = ("good", "✓") if told.won else ("bad", "✗")
+def _answer(told: Header) -> Answer:
+    light: Light = "good" if told.won else "bad"
     who = {"script": "a script", "greedy": "a trained team, greedy", "drawn": "a trained team"}
     line = (
         f"{one_line(told.player, 80)} ({who[told.mode]}) on {told.map}, seed {told.seed}, "
         f"episode {told.episode}. Return {number(told.total_reward)}, reward {told.reward}."
     )
-    return (
-        f'<section class="banner slim {tone}"><div class="answer"><div class="sign">{sign}</div>'
-        f"<div><h1>{escape(outcome(told).capitalize())}</h1><p>{escape(line)}</p></div></div>"
-        "</section>"
-    )
+    return Answer(light, "Won" if told.won else "Lost", outcome(told).capitalize(), (line,))
 
 
 def _stage() -> str:
@@ -133,31 +129,27 @@ def _missing(title: str) -> str:
     )
 
 
-def _about(replay: Replay) -> str:
+def _origin(replay: Replay, file: str) -> Origin:
     told = replay.header
     facts = {
-        "map": told.map,
-        "seed, episode": f"{told.seed}, {told.episode}",
-        "player": one_line(told.player, 80),
-        "actions": told.mode,
-        "engine": str(told.engine),
-        "map hash": told.map_hash,
-        "checkpoint": told.checkpoint or "none",
-        "last state": replay.rows[-1].state,
-        "seal": replay.seal,
+        "Map": told.map,
+        "Seed, episode": f"{told.seed}, {told.episode}",
+        "Player": told.player,
+        "Actions": told.mode,
+        "Engine": str(told.engine),
+        "Map hash": told.map_hash,
+        "Checkpoint": told.checkpoint or "none",
+        "Last state": replay.rows[-1].state,
+        "Seal": replay.seal,
     }
-    items = "".join(
-        f"<div><dt>{escape(name)}</dt><dd><code>{escape(value)}</code></dd></div>"
-        for name, value in facts.items()
+    note = (
+        "Played again from map, seed and actions before this page was made: every state had the "
+        "recorded hash."
     )
-    return (
-        "<section><h2>Proof</h2>"
-        '<p class="faint small">Played again from map, seed and actions before this page was made: '
-        "every state had the recorded hash.</p>"
-        f'<div class="box"><dl class="facts proof">{items}</dl></div></section>'
-    )
+    again = shlex.join(("agent-gym", "marl", "show", file))
+    return Origin((again,), facts, told.model_dump(mode="json"), note)
 
 
 @cache
-def _asset(name: str, room: str = "agent_gym.reporting.battle") -> str:
-    return (files(room) / "assets" / name).read_text(encoding="utf-8")
+def _asset(name: str) -> str:
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from agent_gym.core.files import to_json
+from agent_gym.evaluation.page import (
+    Answer,
+    Origin,
+    Page,
+    chip,
+    section,
+    table,
+    tiles,
+    whole_page,
+)
+from agent_gym.reporting.canvas import plot
 from agent_gym.reporting.loop.plots import duel, rounds_curve
 from agent_gym.reporting.loop.report import Asked, LoopReport
-from agent_gym.reporting.nightly.rows import command
-from agent_gym.reporting.parts import header, pairs, plot, section, table, tiles, whole_page
-from agent_gym.reporting.text import number, one_line, visible
+from agent_gym.reporting.text import number, one_line
 
-SIGNS = {"good": "\N{CHECK MARK}", "bad": "\N{BALLOT X}", "same": "\N{EN DASH}", "unsure": "!"}
 SHORT = 12
 HEADLINES = {
     "promoted": "A better model serves now",
@@ -29,10 +36,7 @@ HEADLINES = {
 def html_page(report: LoopReport) -> str:
     """Return the page; equal reports give equal text."""
     headline = HEADLINES.get(report.verdict, report.verdict)
-    body = (
-        header(f"the loop, {report.run_id}"),
-        "<main>",
-        _banner(report, headline),
+    sections = (
         section("Champion against challenger", _duel(report)),
         section("The gate", _asked(report.checks)),
         section("How it learned", _curve(report), _rounds(report)),
@@ -43,21 +47,21 @@ def html_page(report: LoopReport) -> str:
         ),
         section("Who answers now", _answers(report)),
         section("What happened to models", _history(report)),
-        section("Where this comes from", _provenance(report)),
-        "</main>",
     )
-    text = "\n".join(part for part in body if part)
-    return whole_page(f"{headline} - {report.run_id}", text, report.light)
-
-
-def _banner(report: LoopReport, headline: str) -> str:
-    return (
-        f'<section class="banner {report.light}" id="verdict"><div class="answer">'
-        f'<span class="sign" aria-hidden="true">{SIGNS[report.light]}</span>'
-        f'<div><p class="word">{escape(report.verdict)}</p><h1>{escape(headline)}</h1>'
-        f"<p>{escape(visible(report.reason, 2_000))}</p></div></div>"
-        f"{tiles([(value, text) for text, value in report.figures])}</section>"
+    figures = tiles([(value, text) for text, value in report.figures])
+    page = Page(
+        kind="Harness",
+        about=report.run_id,
+        title=f"{headline} - {report.run_id}",
+        answer=Answer(report.light, report.verdict, headline, (report.reason,), figures),
+        sections=sections,
+        origin=Origin(
+            (report.command,),
+            {"Champion before": report.champion, "Challenger": report.challenger or "none"},
+            report.manifest,
+        ),
     )
+    return whole_page(page)
 
 
 def _duel(report: LoopReport) -> str:
@@ -112,7 +116,7 @@ def _asked(checks: Sequence[Asked]) -> str:
         [escape(one_line(one.name.replace("_", " "), 80)), _chip(one), _words(one)]
         for one in checks
     ]
-    return table(("Question", "Passed", "Found"), rows, words={2})
+    return table(("Question", "Passed", "Found"), rows, words={1, 2})
 
 
 def _compared(when: str, checks: Sequence[Asked]) -> str:
@@ -122,8 +126,7 @@ def _compared(when: str, checks: Sequence[Asked]) -> str:
 
 
 def _chip(one: Asked) -> str:
-    tone, word = ("good", "yes") if one.passed else ("bad", "no")
-    return f'<span class="chip {tone}">{word}</span>'
+    return chip("good", "yes") if one.passed else chip("bad", "no")
 
 
 def _words(one: Asked) -> str:
@@ -135,7 +138,7 @@ def _answers(report: LoopReport) -> str:
         [escape(one_line(agent, 80)), f"<code>{escape(model[:SHORT])}</code>"]
         for agent, model in sorted(report.answers.items())
     ]
-    return table(("Agent", "Model that answered"), rows) if rows else ""
+    return table(("Agent", "Model that answered"), rows, words={1}) if rows else ""
 
 
 def _history(report: LoopReport) -> str:
@@ -143,12 +146,3 @@ def _history(report: LoopReport) -> str:
         [escape(one_line(what, 80)), escape(one_line(who, 200))] for what, who in report.history
     ]
     return table(("What", "Of"), rows, words={1}) if rows else ""
-
-
-def _provenance(report: LoopReport) -> str:
-    facts = {"Champion before": report.champion, "Challenger": report.challenger or "none"}
-    manifest = f"<pre>{escape(visible(to_json(report.manifest), 20_000))}</pre>"
-    return (
-        f'<div class="box"><p>{command(visible(report.command, 2_000))}</p>{pairs(facts)}'
-        f"<details><summary>Manifest</summary>{manifest}</details></div>"
-    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from agent_gym.evaluation.page import Light
+
 
 class Played(NamedTuple):
     """Champion and challenger on one sealed snapshot."""
@@ -59,9 +61,9 @@ class LoopReport:
     manifest: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def light(self) -> str:
+    def light(self) -> Light:
         """Return the colour of the answer."""
-        lights = {
+        lights: dict[str, Light] = {
             "promoted": "good",
             "rolled back": "bad",
             "control passed": "bad",

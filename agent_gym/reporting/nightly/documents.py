@@ -126,6 +126,15 @@ def scenario_notes(samples: Sequence[Sample]) -> list[str]:
     return list(few_notes(list(dict.fromkeys(told))))
 
 
+def all_notes(run: NightlyRun) -> list[tuple[str, str]]:
+    """Return the notes of all scenarios, each beside the name of its scenario, by name."""
+    return [
+        (scenario.name, note)
+        for scenario in sorted(run.samples.scenarios, key=lambda each: each.name)
+        for note in scenario_notes(scenario.samples)
+    ]
+
+
 def _figures(metric: Metric, samples: Sequence[Sample]) -> dict[str, Any]:
     values = [_value(sample, metric.name) for sample in samples]
     known = sorted(value for value in values if value is not None)

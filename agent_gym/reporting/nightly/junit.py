@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from agent_gym.evaluation.gate.diff import Finding
+from agent_gym.reporting.nightly.documents import scenario_notes
 from agent_gym.reporting.nightly.markdown import change
 from agent_gym.reporting.nightly.pairs import Pairs
 from agent_gym.reporting.nightly.run import NightlyResult
@@ -42,11 +43,12 @@ def junit_xml(result: NightlyResult) -> str:
     found: dict[str, list[Finding]] = {}
     for finding in result.diff.findings if result.diff else ():
         found.setdefault(finding.scenario, []).append(finding)
-    played = {scenario.name for scenario in result.run.samples.scenarios}
+    played = {scenario.name: scenario for scenario in result.run.samples.scenarios}
     root = Element("testsuites", name="agent_gym")
     _night(root, result)
     for name in sorted({*found, *wrong, *played}):
         _scenario(root, result, name, wrong.get(name))
+        _notes(root[-1], scenario_notes(played[name].samples) if name in played else ())
         for finding in sorted(found.get(name, ()), key=lambda each: each.metric):
             _metric(root[-1], finding, pairs)
     for suite in root:
@@ -94,6 +96,12 @@ def _scenario(root: Element, result: NightlyResult, name: str, trouble: Trouble 
     case = _case(suite, "played", name)
     if trouble is not None:
         _outcome(case, "error", trouble.kind, trouble.why, trouble.why)
+
+
+def _notes(suite: Element, notes: Sequence[str]) -> None:
+    """Put what a scenario says of itself under the case that says whether it was played."""
+    if notes:
+        SubElement(suite[0], "system-out").text = visible("\n".join(notes), 20_000)
 
 
 def _metric(suite: Element, finding: Finding, pairs: Pairs) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from agent_gym.evaluation.gate.diff import Finding
+from agent_gym.reporting.nightly.documents import all_notes
 from agent_gym.reporting.nightly.pairs import Pairs
 from agent_gym.reporting.nightly.run import NightlyResult
 from agent_gym.reporting.nightly.verdict import (
@@ -34,7 +35,7 @@ from agent_gym.reporting.text import (
 )
 
 MAX_CHARS = 60_000  # a comment may have 65,536
-MAX_BROKEN, MAX_FOLDED = 40, 150
+MAX_BROKEN, MAX_FOLDED, MAX_BETTER = 40, 150, 5
 SIGNS = {"good": "✅", "unsure": "⚠️", "bad": "❌"}
 HEADS = ("metric", "", "base", "new", "delta", "95 % interval of the loss", "p", "n")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:+-]*")
@@ -49,7 +50,10 @@ def markdown_summary(result: NightlyResult) -> str:
     broken = [each for each in findings if word_of(each) in BROKEN]
     if broken:
         blocks += [_table(broken[:MAX_BROKEN]), _left_out(len(broken) - MAX_BROKEN)]
-        blocks.append(_fold("Play the worst seeds again", _replays(broken[:MAX_BROKEN], pairs)))
+        first, *more = _replays(broken[:MAX_BROKEN], pairs) or ("",)
+        blocks.append(f"Play the worst seed again:\n\n{_shell([first])}" if first else "")
+        blocks.append(_fold("Other bad seeds", _shell(more)))
+    blocks.append(_better(findings))
     for title, words in (
         ("improvements", ("improvement",)),
         ("not judged", (*UNJUDGED, "quarantined")),
@@ -65,6 +69,10 @@ def markdown_summary(result: NightlyResult) -> str:
             for notice in result.diff.notices[:MAX_BROKEN]
         )
         blocks.append(_fold(many(len(result.diff.notices), "notice"), "\n".join(lines)))
+    told = all_notes(result.run)
+    noted = [f"- {code(name)}: {cell(note)}" for name, note in told[:MAX_FOLDED]]
+    noted += [f"- {len(told) - MAX_FOLDED} more are in `latest.json`"] * (len(told) > MAX_FOLDED)
+    blocks.append(_fold(f"{many(len(told), 'note')} of the scenarios", "\n".join(noted)))
     blocks.append(_fold("Where this comes from", _provenance(result)))
     return _fitting([block for block in blocks if block])
 
@@ -90,7 +98,9 @@ def _entities(found: re.Match[str]) -> str:
 
 
 def _first(result: NightlyResult) -> str:
-    return f"{SIGNS[light(result)]} **Agent Gym: {cell(headline(result))}**"
+    plant = one_line(str(result.run.subject.get("plant") or ""), 64)
+    said = f"self-test with the fault {plant}: {headline(result)}" if plant else headline(result)
+    return f"{SIGNS[light(result)]} **Agent Gym: {cell(said, 400)}**"
 
 
 def _second(result: NightlyResult) -> str:
@@ -149,12 +159,27 @@ def change(finding: Finding) -> str:
     return f"+{shown}" if finding.delta_abs is not None and finding.delta_abs > 0.0 else shown
 
 
-def _replays(findings: Sequence[Finding], pairs: Pairs) -> str:
-    lines = []
-    for finding in findings:
-        lines += [worst.replay for worst in pairs.worst(finding)]
-    unique = list(dict.fromkeys(lines))
-    return "```sh\n" + "\n".join(unique) + "\n```" if unique else ""
+def _better(findings: Sequence[Finding]) -> str:
+    """Return what got better in a line; the table of all is folded."""
+    found = [each for each in findings if word_of(each) == "improvement"]
+    said = [
+        f"{code(each.id)} {change(each)}" + (f" {interval(each.ci95)}" if each.ci95 else "")
+        for each in found[:MAX_BETTER]
+    ]
+    if len(found) > MAX_BETTER:
+        said.append(f"and {len(found) - MAX_BETTER} more")
+    return f"Better: {', '.join(said)}" if said else ""
+
+
+def _replays(findings: Sequence[Finding], pairs: Pairs) -> list[str]:
+    """Return the commands that play the worst seeds again, the worst metric's first."""
+    return list(
+        dict.fromkeys(worst.replay for finding in findings for worst in pairs.worst(finding))
+    )
+
+
+def _shell(lines: Sequence[str]) -> str:
+    return "```sh\n" + "\n".join(lines) + "\n```" if lines else ""
 
 
 def _provenance(result: NightlyResult) -> str:

@@ -1,8 +1,4 @@
-"""The page of a night: one HTML file that answers "good or bad" first and asks nobody for anything.
-
-Its content security policy names the script and the styles that it carries by their hash, so that
-nothing else runs in it, and allows no address at all. Without scripts everything can still be read.
-"""
+"""The page of a night: "good or bad" first, then what broke, then everything that was judged."""
 
 from __future__ import annotations
 
@@ -10,45 +6,31 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from agent_gym.reporting.document import Dress, html_document
-from agent_gym.reporting.nightly.rows import (
-    MOST_CARDS,
-    MOST_ROWS,
-    Rows,
-    chip,
-)
+from agent_gym.evaluation.page import Own, Page, whole_page
+from agent_gym.reporting.nightly.rows import MOST_CARDS, MOST_ROWS, Rows, chip
 from agent_gym.reporting.nightly.run import NightlyResult
 from agent_gym.reporting.nightly.sections import (
-    banner,
+    answer,
     failures,
     measured,
     nights,
     notes,
+    origin,
     planted,
-    provenance,
     scenarios,
 )
-from agent_gym.reporting.nightly.verdict import (
-    SAME_WORDS,
-    UNJUDGED,
-    headline,
-    light,
-    word_of,
-)
-from agent_gym.reporting.text import many, minute, one_line, visible
+from agent_gym.reporting.nightly.verdict import SAME_WORDS, UNJUDGED, headline, word_of
+from agent_gym.reporting.text import many, minute, one_line
 
 MOST_CHARTS = 12
 SCRIPT, STYLE = "nightly.js", "nightly.css"
-NO_SCRIPT = ".detail[hidden] { display: table-row; } .tools, .copy, #theme { display: none; }"
+NO_SCRIPT = ".detail[hidden] { display: table-row; } .tools { display: none; }"
 
 
 def html_page(result: NightlyResult) -> str:
     """Return the page; equal results give equal text, and it stays below 2 MB."""
     rows = Rows(result)
-    body = (
-        _header(result),
-        "<main>",
-        banner(result),
+    sections = (
         failures(result),
         _broken(rows),
         _notices(result, rows),
@@ -56,21 +38,19 @@ def html_page(result: NightlyResult) -> str:
         _past(result, rows),
         scenarios(result, rows),
         notes(result),
-        provenance(result),
-        "</main>",
     )
-    mark = "Self-test: " if planted(result) else ""
-    title = f"{mark}{headline(result)} - Agent Gym {minute(result.run.created_at)}"
-    return _document(title, "\n".join(part for part in body if part), light(result))
-
-
-def _header(result: NightlyResult) -> str:
-    run = result.run
-    facts = f"{one_line(run.suite_id, 64)} v{run.suite_version}, {minute(run.created_at)} UTC"
-    return (
-        f'<header class="top"><p><b>Agent Gym</b> <span class="faint">{escape(facts)}</span></p>'
-        f'{nights(result)}<button type="button" id="theme">Dark</button></header>'
+    run, mark = result.run, "Self-test: " if planted(result) else ""
+    page = Page(
+        kind="Nightly",
+        about=f"{one_line(run.suite_id, 64)} v{run.suite_version}, {minute(run.created_at)} UTC",
+        title=f"{mark}{headline(result)} - Agent Gym {minute(run.created_at)}",
+        answer=answer(result),
+        sections=sections,
+        origin=origin(result),
+        beside=nights(result),
     )
+    own = Own(scripts=(_asset(SCRIPT),), style=_asset(STYLE), no_script=NO_SCRIPT)
+    return whole_page(page, own)
 
 
 def _broken(rows: Rows) -> str:
@@ -156,11 +136,6 @@ def _past(result: NightlyResult, rows: Rows) -> str:
         "dashed lines new baselines, the large dot is tonight. Every metric has its line in the "
         f'table above.</p><div class="charts">{"".join(charts)}</div></section>'
     )
-
-
-def _document(title: str, body: str, colour: str) -> str:
-    dress = Dress(_asset(SCRIPT), _asset(STYLE), NO_SCRIPT)
-    return html_document(visible(title, 200), body, colour, dress)
 
 
 @cache

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 from agent_gym.evaluation.gate.diff import Finding, Word
+from agent_gym.evaluation.page import Light, command
+from agent_gym.evaluation.page import chip as label_of
 from agent_gym.evaluation.scenarios.metric import Metric
 from agent_gym.reporting.nightly.documents import metric_means
 from agent_gym.reporting.nightly.markdown import change
@@ -46,10 +48,9 @@ HEADS = (
     ("", "Seed by seed"),
 )
 NUMERIC = ("base", "cand", "change", "loss", "p", "n")
-MARKS = {"bad": "\N{BALLOT X}", "unsure": "!", "good": "\N{CHECK MARK}", "same": "\N{TILDE}"}
 
 
-def colour_of(word: Word) -> str:
+def colour_of(word: Word) -> Light:
     """Return the class of a word: bad, unsure, good or same."""
     if word in BROKEN:
         return "bad"
@@ -60,16 +61,7 @@ def colour_of(word: Word) -> str:
 
 def chip(word: Word, text: str = "") -> str:
     """Return a word as a coloured label that is not told by its colour alone."""
-    colour = colour_of(word)
-    return f'<span class="chip {colour}"><i>{MARKS[colour]}</i>{escape(text or WORDS[word])}</span>'
-
-
-def command(text: str) -> str:
-    """Return a command with a button that copies it."""
-    return (
-        f'<span class="command"><code>{escape(text)}</code>'
-        '<button type="button" class="copy" aria-label="Copy the command">Copy</button></span>'
-    )
+    return label_of(colour_of(word), text or WORDS[word])
 
 
 class Rows:
@@ -147,7 +139,7 @@ class Rows:
         shown = self.findings[:MOST_ROWS]
         bodies = "\n".join(self._body(at, finding) for at, finding in enumerate(shown))
         return (
-            '<div class="wide"><table id="metrics">\n'
+            '<div class="wide" tabindex="0"><table id="metrics">\n'
             f"<thead><tr>{heads}</tr></thead>\n{bodies}\n</table></div>"
         )
 
@@ -214,7 +206,7 @@ def _name(finding: Finding) -> str:
 def _head(key: str, text: str) -> str:
     if not key:
         return f'<th scope="col">{text}</th>'
-    kind = ' class="num"' if key in NUMERIC else ""
+    kind = "" if key in NUMERIC else ' class="text"'
     return f'<th scope="col"{kind}><button type="button" data-sort="{key}">{text}</button></th>'
 
 
@@ -275,4 +267,4 @@ def _worst(seeds: Sequence[Worst]) -> str:
     if not lines:
         return ""
     title = "Worst seeds" if len(lines) > 1 else "Worst seed"
-    return f'<div class="worst"><h4>{title}</h4><ul>{"".join(lines)}</ul></div>'
+    return f'<div class="worst"><p class="label">{title}</p><ul>{"".join(lines)}</ul></div>'

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from agent_gym.core.files import to_json
-from agent_gym.reporting.nightly.documents import plain, report_document, scenario_notes
-from agent_gym.reporting.nightly.rows import MARKS, MOST_ROWS, Rows, colour_of, command
+from agent_gym.evaluation.page import Answer, Origin, chip, command, section, table
+from agent_gym.reporting.nightly.documents import all_notes, plain, report_document
+from agent_gym.reporting.nightly.rows import MOST_ROWS, Rows, colour_of
 from agent_gym.reporting.nightly.run import NightlyResult
 from agent_gym.reporting.nightly.verdict import (
     SAME_WORDS,
@@ -57,11 +57,10 @@ def nights(result: NightlyResult) -> str:
     return f'<span class="nights" role="img" aria-label="{label}">{"".join(squares)}</span>'
 
 
-def banner(result: NightlyResult) -> str:
+def answer(result: NightlyResult) -> Answer:
     """Return the answer, why, and the counts."""
-    colour, found = light(result), counts(result)
-    run, wrong = result.run, troubles(result.run)
-    last, plant = result.last_success_at, planted(result)
+    colour, plant = light(result), planted(result)
+    run, last = result.run, result.last_success_at
     facts = [
         many(len(run.samples.scenarios), "scenario"),
         _metrics(result),
@@ -71,27 +70,24 @@ def banner(result: NightlyResult) -> str:
         span(max(0.0, epoch_s(run.finished_at) - epoch_s(run.created_at))),
         f"last good night {minute(last)}" if last and colour != "good" else "",
     ]
-    said = escape(" \N{MIDDLE DOT} ".join(fact for fact in facts if fact))
+    said = " \N{MIDDLE DOT} ".join(fact for fact in facts if fact)
+    word = f"Self-test: {ANSWERS[colour]}" if plant else f"{ANSWERS[colour]} tonight"
+    why = (_planted_text(plant), explanation(result), said)
+    return Answer(colour, word, headline(result), why, _counts(result) if result.diff else "")
+
+
+def _counts(result: NightlyResult) -> str:
+    found, wrong = counts(result), troubles(result.run)
     failed = sum(found[word] for word in ("error", "missing_in_new", "incomparable"))
     unjudged = sum(found[word] for word in (*UNJUDGED, "quarantined"))
-    tiles = (
+    cells = (
         ("bad", found["regression"], "worse", "#broke"),
         ("bad", max(failed, len(wrong)), "failed or missing", "#failed" if wrong else "#broke"),
         ("unsure", unjudged, "not judged", "#all"),
         ("good", found["improvement"], "better", "#all"),
         ("same", sum(found[word] for word in SAME_WORDS), "no difference", "#all"),
     )
-    cards = "".join(_tile(*tile) for tile in tiles)
-    listed = f'\n<ul class="tiles">{cards}</ul>' if result.diff else ""
-    why, answer = explanation(result), f"{ANSWERS[colour]} tonight"
-    return (
-        f'<section class="banner {colour}" id="verdict"><div class="answer">'
-        f'<span class="sign" aria-hidden="true">{MARKS[colour]}</span>'
-        f'<div><p class="word">{f"Self-test: {ANSWERS[colour]}" if plant else answer}</p>'
-        f"<h1>{escape(headline(result))}</h1>{_planted_text(plant)}"
-        f"{f'<p>{escape(why)}</p>' if why else ''}"
-        f'<p class="faint small">{said}</p></div></div>{listed}</section>'
-    )
+    return f'<ul class="tiles counts">{"".join(_tile(*cell) for cell in cells)}</ul>'
 
 
 def planted(result: NightlyResult) -> str:
@@ -102,8 +98,7 @@ def planted(result: NightlyResult) -> str:
 def _planted_text(plant: str) -> str:
     if not plant:
         return ""
-    said = f"The fault {plant} was planted to test the gate; this run says nothing of the code"
-    return f"<p><b>{escape(said)}.</b></p>"
+    return f"The fault {plant} was planted to test the gate; this run says nothing of the code."
 
 
 def _metrics(result: NightlyResult) -> str:
@@ -143,8 +138,8 @@ def failures(result: NightlyResult) -> str:
             line = f"<li><span>seed {trouble.seeds[0]}</span>{command(words)}</li>"
             first = f'<div class="worst"><ul>{line}</ul></div>'
         parts.append(
-            f'<article class="card bad"><header><span class="chip bad"><i>{MARKS["bad"]}</i>'
-            f"{trouble.kind}</span><h3>{escape(one_line(trouble.scenario, 120))}</h3></header>"
+            f'<article class="card bad"><header>{chip("bad", trouble.kind)}'
+            f"<h3>{escape(one_line(trouble.scenario, 120))}</h3></header>"
             f"<pre>{escape(visible(trouble.why, 1_500))}</pre>"
             f"{f'<p class=faint>Failed seeds: {seeds}{more}</p>' if seeds else ''}{first}</article>"
         )
@@ -158,32 +153,19 @@ def failures(result: NightlyResult) -> str:
 
 def measured(result: NightlyResult) -> str:
     """Return the plain figures of a run that was compared with nothing."""
-    lines: list[str] = []
-    for scenario in report_document(result.run)["scenarios"]:
-        for name, figures in scenario["metrics"].items():
-            if len(lines) < MOST_ROWS:
-                shown = (number(figures["mean"]), number(figures["sd"], 3), str(figures["n"]))
-                cells = "".join(f"<td>{cell}</td>" for cell in shown)
-                title = f'<span class="of">{escape(scenario["name"][:120])}</span> '
-                unit = escape(figures["unit"][:24])
-                lines.append(
-                    f'<tr><th scope="row">{title}{escape(name)}</th>{cells}'
-                    f'<td class="text">{unit}</td></tr>'
-                )
-    heads = "".join(
-        f'<th scope="col"{kind}>{text}</th>'
-        for text, kind in (
-            ("Metric", ""),
-            ("Mean", ' class="num"'),
-            ("Standard deviation", ' class="num"'),
-            ("n", ' class="num"'),
-            ("Unit", ""),
-        )
-    )
-    return (
-        '<section id="measured"><h2>What was measured</h2><div class="wide"><table>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table></div></section>"
-    )
+    rows = [
+        [
+            f'<span class="of">{escape(scenario["name"][:120])}</span> {escape(name)}',
+            number(figures["mean"]),
+            number(figures["sd"], 3),
+            str(figures["n"]),
+            escape(figures["unit"][:24]),
+        ]
+        for scenario in report_document(result.run)["scenarios"]
+        for name, figures in scenario["metrics"].items()
+    ]
+    heads = ("Metric", "Mean", "Standard deviation", "n", "Unit")
+    return section("What was measured", table(heads, rows[:MOST_ROWS], words={4}), name="measured")
 
 
 def scenarios(result: NightlyResult, rows: Rows) -> str:
@@ -203,48 +185,36 @@ def scenarios(result: NightlyResult, rows: Rows) -> str:
     lines = []
     for name in sorted({*known, *wrong, *squares, *run.expected}):
         found = known.get(name)
-        kind = escape(one_line(found.identity.get("type", ""), 60)) if found else ""
         state = wrong[name].kind if name in wrong else "ok" if found else "missing"
-        took = span(run.durations[name]) if name in run.durations else "-"
-        colour = "good" if state == "ok" else "bad"
         lines.append(
-            f'<tr><th scope="row">{escape(one_line(name, 120))}</th><td class="text">{kind}</td>'
-            f'<td class="text"><span class="chip {colour}"><i>{MARKS[colour]}</i>'
-            f"{state}</span></td>"
-            f"<td>{len(found.samples) if found else 0}</td><td>{took}</td>"
-            f'<td class="text squares">{"".join(squares.get(name, ()))}</td></tr>'
+            [
+                escape(one_line(name, 120)),
+                escape(one_line(found.identity.get("type", ""), 60)) if found else "",
+                chip("good" if state == "ok" else "bad", state),
+                str(len(found.samples) if found else 0),
+                span(run.durations[name]) if name in run.durations else "-",
+                f'<span class="squares">{"".join(squares.get(name, ()))}</span>',
+            ]
         )
-    if not lines:
-        return ""
-    heads = "".join(
-        f'<th scope="col"{" class=num" if text in ("Seeds", "Took") else ""}>{text}</th>'
-        for text in ("Scenario", "Type", "Played", "Seeds", "Took", "Metrics")
-    )
-    body = "\n".join(lines)
-    return (
-        '<section id="scenarios"><h2>Scenarios</h2><div class="wide"><table>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div></section>"
-    )
+    heads = ("Scenario", "Type", "Played", "Seeds", "Took", "Metrics")
+    listed = table(heads, lines, words={1, 2, 5}) if lines else ""
+    return section("Scenarios", listed, name="scenarios")
 
 
 def notes(result: NightlyResult) -> str:
     """Return what the scenarios say of themselves."""
+    told = all_notes(result.run)
     lines = [
-        f"<li><b>{escape(one_line(each.name, 120))}</b> {escape(note)}</li>"
-        for each in sorted(result.run.samples.scenarios, key=lambda found: found.name)
-        for note in scenario_notes(each.samples)
+        f"<li><b>{escape(one_line(name, 120))}</b> {escape(note)}</li>"
+        for name, note in told[:MOST_NOTED]
     ]
-    if not lines:
-        return ""
-    left = len(lines) - MOST_NOTED
+    left = len(told) - MOST_NOTED
     more = f'<p class="faint">{left} more are in latest.json.</p>' if left > 0 else ""
-    return (
-        '<section id="said"><h2>What the scenarios say</h2>'
-        f'<ul class="notices">{"".join(lines[:MOST_NOTED])}</ul>{more}</section>'
-    )
+    listed = f'<ul class="notices">{"".join(lines)}</ul>{more}' if lines else ""
+    return section("What the scenarios say", listed, name="said")
 
 
-def provenance(result: NightlyResult) -> str:
+def origin(result: NightlyResult) -> Origin:
     """Return where all this comes from and how to make it again."""
     run, baseline, diff = result.run, result.baseline, result.diff
     facts: dict[str, str] = {
@@ -270,20 +240,7 @@ def provenance(result: NightlyResult) -> str:
             f"seeds, alpha {diff.alpha:g}"
         )
     facts["Notes"] = "; ".join(run.notes)
-    lines = "".join(
-        f'<tr><th scope="row">{name}</th><td class="text">{escape(one_line(value, 600))}</td></tr>'
-        for name, value in facts.items()
-        if value
-    )
-    manifest = escape(visible(to_json(plain(run.manifest)), 15_000)) if run.manifest else ""
-    folded = (
-        f"<details><summary>Manifest</summary><pre>{manifest}</pre></details>" if manifest else ""
-    )
-    return (
-        '<section id="provenance"><h2>Where this comes from</h2><div class="box">'
-        f"<p>{command(visible(run.command, 2_000))}</p>"
-        f'<div class="wide"><table>{lines}</table></div>{folded}</div></section>'
-    )
+    return Origin((run.command,), facts, plain(run.manifest))
 
 
 def _short(value: Mapping[str, Any]) -> str:

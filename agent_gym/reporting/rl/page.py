@@ -1,16 +1,12 @@
-"""The page of a training: one HTML file that says how good it is, and asks nobody for anything.
-
-Its content security policy names the script and the styles that it carries by their hash and allows
-no address at all; videos are in the page itself. Without scripts everything can still be read.
-"""
+"""The page of a training: how good it is, how it learned, and its videos inside the page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from agent_gym.core.errors import DataError
-from agent_gym.reporting.canvas import steps_text
-from agent_gym.reporting.parts import header, plot, section, whole_page
+from agent_gym.evaluation.page import Own, Page, section, whole_page
+from agent_gym.reporting.canvas import plot, steps_text
 from agent_gym.reporting.rl.compare_plots import comparison, distributions, profiles, survival
 from agent_gym.reporting.rl.curves import score_of
 from agent_gym.reporting.rl.plots import Mark, final_distribution, learning_curves, losses
@@ -18,9 +14,9 @@ from agent_gym.reporting.rl.published import SOLVED
 from agent_gym.reporting.rl.runs import Arm
 from agent_gym.reporting.rl.sections import (
     Shown,
+    answer,
     arms_table,
-    banner,
-    provenance,
+    origin,
     reached_note,
     seeds_table,
     settings,
@@ -45,10 +41,7 @@ def html_page(arms: Sequence[Arm], shown: Sequence[Shown] = ()) -> str:
     best = best_arm(arms)
     found = verdict_of(best)
     drawn = list(arms[:MOST_ARMS])  # more lines cannot be told apart; the tables have them all
-    body = (
-        _header(arms),
-        "<main>",
-        banner(best, found, len(arms) - 1),
+    sections = (
         section("Arms", arms_table(arms) if len(arms) > 1 else ""),
         _curve(drawn),
         section("What it looks like", videos(shown), note=_VIDEO_NOTE),
@@ -57,11 +50,17 @@ def html_page(arms: Sequence[Arm], shown: Sequence[Shown] = ()) -> str:
         _final(drawn) if len(drawn) == 1 else "",
         section("Inside the learner", _losses(drawn)),
         section("Settings", settings(arms)),
-        section("Where this comes from", provenance(arms)),
-        "</main>",
     )
-    title = f"{found.headline} - {_subject(arms)}"
-    return whole_page(title, "\n".join(part for part in body if part), found.light)
+    seeds = many(sum(len(arm.runs) for arm in arms), "seed")
+    page = Page(
+        kind="Training",
+        about=f"{_subject(arms)}, {seeds}, {steps_text(arms[0].steps)} steps",
+        title=f"{found.headline} - {_subject(arms)}",
+        answer=answer(best, found, len(arms) - 1),
+        sections=sections,
+        origin=origin(arms),
+    )
+    return whole_page(page, Own(sources=("media-src data:",)))
 
 
 def best_arm(arms: Sequence[Arm]) -> Arm:
@@ -103,12 +102,6 @@ def _subject(arms: Sequence[Arm]) -> str:
     if len(arms) > 1:
         return f"{many(len(arms), 'arm')} on {one_line(first.env, 60)}"
     return f"{first.algo.upper()} on {one_line(first.env, 60)}"
-
-
-def _header(arms: Sequence[Arm]) -> str:
-    seeds = many(sum(len(arm.runs) for arm in arms), "seed")
-    facts = f"{_subject(arms)}, {seeds}, {steps_text(arms[0].steps)} steps"
-    return header(facts)
 
 
 def _curve(arms: Sequence[Arm]) -> str:

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from agent_gym.core.files import to_json
+from agent_gym.evaluation.page import Answer, Origin, chip, table, tiles
 from agent_gym.reporting.canvas import PALETTE, steps_text
-from agent_gym.reporting.nightly.rows import command
-from agent_gym.reporting.parts import pairs, table, tiles
 from agent_gym.reporting.rl.clips import Clip
 from agent_gym.reporting.rl.commands import training_command
 from agent_gym.reporting.rl.curves import reached_curve, score_of, share_above, steps_to
@@ -21,12 +19,6 @@ from agent_gym.reporting.rl.runs import Arm, Run
 from agent_gym.reporting.rl.verdict import Light, Verdict, published_for
 from agent_gym.reporting.text import DASH, many, number, one_line, span, visible
 
-MARKS: dict[Light, str] = {
-    "good": "\N{CHECK MARK}",
-    "unsure": "!",
-    "bad": "\N{BALLOT X}",
-    "same": "\N{ALMOST EQUAL TO}",
-}
 MOST_EMBEDDED = 3_000_000
 MOST_ROWS, MOST_SETTINGS = 400, 120
 
@@ -38,21 +30,16 @@ class Shown(NamedTuple):
     link: str
 
 
-def banner(arm: Arm, found: Verdict, others: int) -> str:
+def answer(arm: Arm, found: Verdict, others: int) -> Answer:
     """Return the answer, why, and the figures behind it."""
-    why = "".join(f"<p>{escape(line)}</p>" for line in found.why)
     lead = ""
     if others:
         lead = (
             f"Best of {many(others + 1, 'arm')}: {one_line(arm.name, 80)}. It was picked by these "
             "very figures, which flatters it. "
         )
-    return (
-        f'<section class="banner {found.light}" id="verdict"><div class="answer">'
-        f'<span class="sign" aria-hidden="true">{MARKS[found.light]}</span>'
-        f'<div><p class="word">{escape(found.word)}</p><h1>{escape(found.headline)}</h1>'
-        f"<p>{escape(lead + _how(arm))}</p>{why}</div></div>{_tiles(arm)}</section>"
-    )
+    why = (lead + _how(arm), *found.why)
+    return Answer(found.light, found.word, found.headline, why, _tiles(arm))
 
 
 def _how(arm: Arm) -> str:
@@ -147,8 +134,8 @@ def _seed_row(arm: Arm, run: Run, place: int | None, *, lander: bool) -> list[st
     seed = DASH if run.seed is None else str(run.seed)
     swatch = "" if place is None else f'<span class="swatch c{place % len(PALETTE)}"></span>'
     name = seed if place is None else f"{escape(one_line(arm.name, 60))}, {seed}"
-    tone = "good" if run.finished else "bad" if run.status == "error" else "unsure"
-    cells = [f"{swatch}{name}", f'<span class="chip {tone}">{escape(run.status)}</span>']
+    light: Light = "good" if run.finished else "bad" if run.status == "error" else "unsure"
+    cells = [f"{swatch}{name}", chip(light, run.status)]
     cells.append(number(run.score) if run.finished else DASH)
     ends = result and run.finished and result.final_low is not None
     cells.append(
@@ -226,14 +213,13 @@ def settings(arms: Sequence[Arm]) -> str:
 _MAIN = ("algo", "env", "continuous", "n_envs", "steps", "backend", "learner", "threads")
 
 
-def provenance(arms: Sequence[Arm]) -> str:
+def origin(arms: Sequence[Arm]) -> Origin:
     """Return where all this comes from and how to make it again."""
+    asked = tuple(dict.fromkeys(training_command(arm) for arm in arms))
     results = [run.result for arm in arms for run in arm.runs if run.result]
     if not results:
-        return ""
+        return Origin(asked)
     first = results[0].manifest
-    asked = dict.fromkeys(training_command(arm) for arm in arms)
-    commands = "".join(f"<p>{command(visible(line, 2_000))}</p>" for line in asked)
     versions = first.get("versions")
     facts = {
         "Commit": str(first.get("commit") or "not known"),
@@ -245,11 +231,7 @@ def provenance(arms: Sequence[Arm]) -> str:
         facts["State hashes"] = ", ".join(
             f"{each.seed}: {each.state_hash[:16]}" for each in results[:20] if each.state_hash
         )
-    manifest = f"<pre>{escape(visible(to_json(first), 20_000))}</pre>"
-    return (
-        f'<div class="box">{commands}{pairs({k: v for k, v in facts.items() if v})}'
-        f"<details><summary>Manifest of the first run</summary>{manifest}</details></div>"
-    )
+    return Origin(asked, facts, first, "The manifest is that of the first run.")
 
 
 def _flat(config: Mapping[str, Any], above: str = "") -> dict[str, Any]:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from html import escape
-
-from agent_gym.core.files import to_json
+from agent_gym.evaluation.page import Answer, Origin, Page, pairs, section, tiles, whole_page
 from agent_gym.evaluation.protocol.verdict import Verdict
+from agent_gym.evaluation.tearsheet.sections import LIGHTS
 from agent_gym.evaluation.umc_walk import UmcRun
 from agent_gym.markets.periods import format_period
 from agent_gym.markets.quality import format_time
 from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
-from agent_gym.reporting.nightly.rows import command
-from agent_gym.reporting.parts import header, pairs, plot, section, tiles, whole_page
+from agent_gym.reporting.canvas import plot
 from agent_gym.reporting.text import many, number, visible
 from agent_gym.reporting.umc import market, mind, money, tables
 
-LIGHTS = {
-    "evidence of edge": "good",
-    "promising": "good",
-    "no evidence of edge": "unsure",
-    "worse than baseline": "bad",
-}
-SIGNS = {"good": "\N{CHECK MARK}", "bad": "\N{BALLOT X}", "unsure": "!"}
 HEADLINES = {
     "evidence of edge": "There is evidence of an edge",
     "promising": "Promising, and not yet evidence",
@@ -34,17 +25,11 @@ UNJUDGED = Verdict("no evidence of edge", "nothing was judged", ())
 def html_page(run: UmcRun) -> str:
     """Return the page; equal runs give equal text."""
     verdict = run.arm.verdict or UNJUDGED
-    light, headline = LIGHTS[verdict.word], HEADLINES[verdict.word]
-    symbol = _name(run)
-    body = (
-        header(f"UMC walked forward on {symbol}"),
-        "<main>",
-        _banner(run, verdict, light, headline),
+    headline, symbol = HEADLINES[verdict.word], _name(run)
+    sections = (
         section("Where the bars come from", _source(run)),
         section("What it earned", _equity(run), _position(run)),
-        section(
-            "Beside baselines", tables.comparison(run), GAP, tables.differences(run), note=COMPARED
-        ),
+        section("Beside baselines", tables.comparison(run), tables.differences(run), note=COMPARED),
         section("The market", _candles(run)),
         section("What it believed", _heads(run), _outlook(run)),
         section("Free energy", _energy(run)),
@@ -53,11 +38,16 @@ def html_page(run: UmcRun) -> str:
         section("Echoes", *crowd_parts(run), note=ECHOES if run.echoes is not None else ""),
         section("Folds", tables.folds(run), note=_folds_note(run)),
         section("Trials and verdict", tables.checks(run.arm), note=_trials(run, verdict)),
-        section("Where this comes from", _provenance(run)),
-        "</main>",
     )
-    text = "\n".join(part for part in body if part)
-    return whole_page(f"{headline} - UMC on {symbol}", text, light)
+    page = Page(
+        kind="UMC",
+        about=f"walked forward on {symbol}",
+        title=f"{headline} - UMC on {symbol}",
+        answer=Answer(LIGHTS[verdict.word], verdict.word, headline, (verdict.why,), _figures(run)),
+        sections=sections,
+        origin=_origin(run),
+    )
+    return whole_page(page)
 
 
 COMPARED = (
@@ -67,7 +57,6 @@ COMPARED = (
     "mean of these draws and where most of them lie, and p above how rare it is among them to grow "
     "as much as UMC."
 )
-GAP = "<p></p>"
 BREAK_EVEN = (
     "By the closes of the first training segment, before any model: a forecast that has the "
     "stated correlation with the move earns what a round trip costs."
@@ -90,7 +79,7 @@ def _name(run: UmcRun) -> str:
     return run.bars.provenance.origin if symbol == UNKNOWN_INSTRUMENT.symbol else symbol
 
 
-def _banner(run: UmcRun, verdict: Verdict, light: str, headline: str) -> str:
+def _figures(run: UmcRun) -> str:
     figures, net, standing = run.results.metrics, run.arm.net, run.arm.standing
     band = f"{number(net.low, 3)} to {number(net.high, 3)}"
     cells = [
@@ -101,12 +90,7 @@ def _banner(run: UmcRun, verdict: Verdict, light: str, headline: str) -> str:
         (number(standing.dsr, 3), f"DSR over {many(standing.trials, 'trial')}"),
         (number(run.arm.p_random, 3), "p of random timing, same turnover"),
     ]
-    return (
-        f'<section class="banner {light}" id="verdict"><div class="answer">'
-        f'<span class="sign" aria-hidden="true">{SIGNS[light]}</span>'
-        f'<div><p class="word">{escape(verdict.word)}</p><h1>{escape(headline)}</h1>'
-        f"<p>{escape(visible(verdict.why, 1_000))}</p></div></div>{tiles(cells)}</section>"
-    )
+    return tiles(cells)
 
 
 def _source(run: UmcRun) -> str:
@@ -214,7 +198,7 @@ def _trials(run: UmcRun, verdict: Verdict) -> str:
     )
 
 
-def _provenance(run: UmcRun) -> str:
+def _origin(run: UmcRun) -> Origin:
     manifest = run.evaluation.manifest
     facts = {
         "Config hash": manifest.config_hash,
@@ -222,8 +206,4 @@ def _provenance(run: UmcRun) -> str:
         "Seeds": ", ".join(map(str, manifest.seeds)),
         "Equity hash": run.results.equity_hash,
     }
-    told = f"<pre>{escape(visible(to_json(manifest.model_dump(mode='json')), 20_000))}</pre>"
-    return (
-        f'<div class="box"><p>{command(visible(manifest.command, 2_000))}</p>{pairs(facts)}'
-        f"<details><summary>Manifest</summary>{told}</details></div>"
-    )
+    return Origin((manifest.command,), facts, manifest.model_dump(mode="json"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from html import escape
 
 from agent_gym.evaluation.leakage import LeakageReport
+from agent_gym.evaluation.page import chip, table
 from agent_gym.evaluation.protocol.permutation import RandomDraws
 from agent_gym.evaluation.protocol.report import ArmReport
 from agent_gym.evaluation.statistics import Interval
 from agent_gym.evaluation.umc_walk import UmcRun
 from agent_gym.markets.quality import format_time
-from agent_gym.reporting.parts import table
 from agent_gym.reporting.text import many, number, one_line
 
 DASH = "-"
@@ -24,9 +24,9 @@ LEAKS = {
 }
 
 
-def chip(passed: bool, yes: str = "yes", no: str = "no") -> str:
+def passed(found: bool, yes: str = "yes", no: str = "no") -> str:
     """Return a word in the colour of good or bad."""
-    return f'<span class="chip {"good" if passed else "bad"}">{yes if passed else no}</span>'
+    return chip("good", yes) if found else chip("bad", no)
 
 
 def comparison(run: UmcRun) -> str:
@@ -131,7 +131,7 @@ def leakage(found: LeakageReport) -> str:
                 escape(unit),
                 number(figure.value),
                 number(figure.bound),
-                chip(figure.passed, "held", "broken"),
+                passed(figure.passed, "held", "broken"),
                 DASH if broken is None else number(broken.value),
             ]
         )
@@ -148,7 +148,7 @@ def checks(arm: ArmReport) -> str:
             escape(check.name),
             number(check.found),
             escape(check.asked),
-            chip(check.holds),
+            passed(check.holds),
             escape(one_line(check.unknown or "", 300)),
         ]
         for check in arm.verdict.checks

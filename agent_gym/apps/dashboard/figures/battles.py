@@ -59,4 +59,4 @@ def battle_header(service: Service, name: str) -> Header:
 def battle_viewer(service: Service, name: str) -> str | None:
     """Return the page that plays a replay; None if there is none of this name."""
     path = replays_in(service.folder.path / FOLDER).get(name)
-    return None if path is None else viewer_page(read_replay(path))
+    return None if path is None else viewer_page(read_replay(path), str(path))

@@ -1,11 +1,11 @@
 "use strict";
 (() => {
-  const root = document.documentElement;
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);
   const charts = new Map();
   const cents = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
   const linked = ["equity", "candles", "rolling"];
+  const SHEET = 1000; // pixels across a sheet of paper
 
   // Text: numbers as people read them, times in UTC.
   const number = (value) => {
@@ -21,7 +21,7 @@
   const time = (ms) => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
 
   // Looks: the page's own colours, so that charts and text change together.
-  const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  const { colour } = page;
   const theme = () => {
     const axis = {
       axisLine: { lineStyle: { color: colour("--faint") } },
@@ -40,11 +40,11 @@
         pageIconInactiveColor: colour("--line"),
       },
       tooltip: {
-        backgroundColor: colour("--paper"),
+        backgroundColor: colour("--card"),
         borderColor: colour("--faint"),
         textStyle: { color: colour("--ink") },
       },
-      axisPointer: { label: { color: colour("--paper"), backgroundColor: colour("--faint") } },
+      axisPointer: { label: { color: colour("--card"), backgroundColor: colour("--faint") } },
       timeAxis: axis,
       valueAxis: axis,
       logAxis: axis,
@@ -67,7 +67,7 @@
       option.visualMap[0].inRange.color[1] = colour("--box");
       const narrow = byId(id).clientWidth < 560;
       for (const series of option.series) {
-        series.itemStyle = { borderColor: colour("--paper"), borderWidth: 2 };
+        series.itemStyle = { borderColor: colour("--card"), borderWidth: 2 };
         const { max } = option.visualMap[0];
         series.data = series.data.map((value) => ({
           value,
@@ -102,15 +102,21 @@
     return option;
   };
 
-  const draw = () => {
+  // On paper as lines: canvases that lie on each other wipe each other out there.
+  const draw = (paper = false) => {
     const look = theme();
     for (const [id, option] of Object.entries(data.charts)) {
       const place = byId(id);
       const before = charts.get(id);
       const kept = before && (before.getOption().dataZoom || [])[0];
       if (before) before.dispose();
-      const chart = echarts.init(place, look, { renderer: "canvas" });
+      const chart = echarts.init(place, look, paper ? { renderer: "svg", width: SHEET } : {});
       chart.setOption(dress(id, structuredClone(option)));
+      if (paper) {
+        chart.getZr().flush();
+        const box = `0 0 ${SHEET} ${chart.getHeight()}`;
+        place.querySelector("svg").setAttribute("viewBox", box);
+      }
       charts.set(id, chart);
       if (linked.includes(id)) {
         chart.group = "time";
@@ -257,14 +263,6 @@
     if (tip.hidePopover && tip.matches(":popover-open")) tip.hidePopover();
   };
 
-  const paint = (name) => {
-    root.dataset.theme = name;
-    byId("theme").textContent = name === "dark" ? "Light" : "Dark";
-    draw();
-  };
-
-  byId("theme").addEventListener("click", () =>
-    paint(root.dataset.theme === "dark" ? "light" : "dark"));
   byId("log")?.addEventListener("click", (event) => {
     const button = event.currentTarget;
     button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
@@ -293,29 +291,12 @@
   }
   addEventListener("keydown", (event) => event.key === "Escape" && hush());
   addEventListener("scroll", () => told && explain(told), { passive: true, capture: true });
-  byId("copy")?.addEventListener("click", async () => {
-    const text = byId("command").textContent;
-    try {
-      await navigator.clipboard.writeText(text);
-      byId("copy").textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(byId("command"));
-    }
-  });
-
   let waiting = 0;
   addEventListener("resize", () => {
     clearTimeout(waiting);
     waiting = setTimeout(() => charts.forEach((chart) => chart.resize()), 120);
   });
-  let screen_ = null;
-  addEventListener("beforeprint", () => {
-    screen_ = root.dataset.theme;
-    paint("light");
-  });
-  addEventListener("afterprint", () => paint(screen_ || "light"));
-
   list();
-  paint(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  root.dataset.ready = "yes";
+  draw();
+  page.onTheme(draw);
 })();

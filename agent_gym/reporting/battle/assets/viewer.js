@@ -9,11 +9,10 @@
   const field = byId("field"), play = byId("play"), scrub = byId("scrub"), speed = byId("speed");
   let now = 0, playing = false, last = 0, chosen = -1;
 
-  const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   let colours = {};
   const dress = () => {
     colours = {};
-    for (const name of ["ink", "faint", "line", "card", "box", "focus", "good", "bad", "unsure", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"]) colours[name] = ink(`--${name}`);
+    for (const name of ["ink", "faint", "line", "card", "box", "focus", "good", "bad", "unsure", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"]) colours[name] = page.colour(`--${name}`);
   };
   const side = (u) => (u < agents ? colours.c0 : colours.c1);
   const tick = () => Math.min(Math.floor(now), ticks);
@@ -406,8 +405,7 @@
     else return;
     event.preventDefault();
   });
-  byId("theme").addEventListener("click", () => { dress(); show(); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { dress(); show(); });
+  page.onTheme(() => { dress(); show(); });
   new ResizeObserver(() => show()).observe(field.parentElement);
   dress();
   show();

@@ -1,6 +1,5 @@
 "use strict";
 (() => {
-  const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
   const table = byId("metrics");
   const bodies = table ? [...table.tBodies] : [];
@@ -9,13 +8,6 @@
   const views = [...document.querySelectorAll(".views button")];
   const heads = table ? [...table.querySelectorAll("thead button")] : [];
   const state = { view: "all", q: "", scenario: "", sort: "" };
-
-  // Looks
-  const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-  const theme = byId("theme");
-  const name = () => { theme.textContent = dark() ? "Light" : "Dark"; };
-  theme.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; name(); });
-  name();
 
   // Which rows are shown
   const text = new Map(bodies.map((body) => [body, body.dataset.name.toLowerCase()]));
@@ -103,29 +95,4 @@
     addEventListener("hashchange", go);
     go();
   }
-
-  // Commands
-  const select = (node) => {
-    const range = document.createRange();
-    range.selectNodeContents(node);
-    const chosen = getSelection();
-    chosen.removeAllRanges();
-    chosen.addRange(range);
-    return document.execCommand("copy");
-  };
-  document.addEventListener("click", async (event) => {
-    const button = event.target.closest?.(".copy");
-    if (!button) return;
-    const code = button.previousElementSibling;
-    let done = false;
-    try {
-      await navigator.clipboard.writeText(code.textContent);
-      done = true;
-    } catch {
-      done = select(code);
-    }
-    button.textContent = done ? "Copied" : "Press Ctrl+C";
-    setTimeout(() => { button.textContent = "Copy"; }, 1600);
-  });
-  root.dataset.ready = "yes";
 })();
