@@ -30,8 +30,9 @@ from agent_gym.apps.sandbox.settings import SandboxSettings
 from agent_gym.core.clock import SECOND_NS, SystemClock
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import home
-from agent_gym.core.registry import Config
+from agent_gym.core.registry import Config, configure
 from agent_gym.envs.benchmark.perpetuals import perpetual_bars
+from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.session import SessionOrigin
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.periods import format_period
@@ -151,7 +152,7 @@ def sandbox(
 
     place_of = Place(place.host, place.port, hosts, place.exit_at_end)
     if place.bot is not None:
-        _run_bot(session, place_of, Bot(place.bot))
+        _run_bot(session, place_of, Bot(_bot(place.bot)))
         told = {"session": keeping.name, "folder": str(keeping.folder), "results": session.result}
         emit(told, as_json=as_json, view=_results(session.result or {}))
         return
@@ -169,11 +170,15 @@ def _run_bot(session: Session, place: Place, bot: Bot) -> None:
     """Serve a session for as long as a bot runs."""
 
     def ready(address: str, end: Callable[[], None]) -> None:
-        bot.start(address, session.keys[0], end)
+        bot.start(address, session.keys[0], end, {})
 
     with bot.ended():
         serve(session, place, ready)
     bot.check()
+
+
+def _bot(command: str) -> BotConfig:
+    return configure(BotConfig, {"command": command}, where="--bot")
 
 
 def _keys(place: SandboxPlace) -> tuple[AccountKey, ...]:
