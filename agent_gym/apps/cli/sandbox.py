@@ -17,6 +17,7 @@ from agent_gym.apps.binding import is_loopback, names_of
 from agent_gym.apps.cli.backtest import BacktestJob, open_bars, request_words
 from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.database_option import DATABASE
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import emit, notes, screen, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.workspace import check_writable, source_commit
@@ -110,6 +111,7 @@ class SandboxPlace(Config):
 @with_options("settings", SandboxSettings, "Money, costs and clock")
 @with_options("place", SandboxPlace, "Where, and who")
 @with_options("job", SandboxJob, "What is traded")
+@writes("reports and trajectories of a session")
 def sandbox(
     job: SandboxJob,
     place: SandboxPlace,

@@ -45,7 +45,7 @@ class Bot:
         self._log: IO[bytes] | None = TemporaryFile() if quiet else None  # noqa: SIM115
         self._clock = clock or SystemClock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._dismissed, self._late = Event(), False
+        self._dismissed, self._late, self._excused = Event(), False, False
 
     def start(
         self, url: str, key: AccountKey, done: Callable[[], None], more: Mapping[str, str]
@@ -104,7 +104,7 @@ class Bot:
                 remedy="See that it lets bars pass, or give it a higher limit_s",
             )
         code = None if self._process is None else self._process.returncode
-        if code and not self._dismissed.is_set():
+        if code and not self._excused:
             said = self._last_words()
             raise AgentError(
                 "the bot ended with an error",
@@ -132,6 +132,7 @@ class Bot:
         if process.poll() is None:
             process.kill()
             process.wait()
+        self._excused = self._dismissed.is_set()
         done()
 
     def _last_words(self) -> str:
