@@ -130,7 +130,7 @@ def seed(folder: Path, *, runs: int, steps: int, trajectories: int = 400) -> dic
 
 def seed_models(stages: Stages, paths: list[Path], folder: Path) -> tuple[str, str]:
     """Register a champion and two challengers; the gate lets the first of them through."""
-    hashes = []
+    hashes: list[str] = []
     for number in range(3):
         place = folder / "made" / str(number)
         untrained(paths, Seeds(number)).save(place)
@@ -235,7 +235,7 @@ def _drawn_steps(steps: int, number: int, start_ns: int, said: str) -> tuple[Col
     }
     told = {"confidence": rng.random(steps), "edge_bp": rng.normal(0.0, 3.0, steps)}
     few = ("trend is up, so buy", "no edge, hold", "momentum faded, so sell")
-    words = {
+    words: dict[str, list[str | None]] = {
         "rationale": [said or few[at % 3] for at in range(steps)],
         "text": [said or f"price moved {at % 7 - 3} bp" for at in range(steps)],
         "info": [None] * steps,

@@ -24,8 +24,7 @@ READS = {
 CASES = {
     "backtest": "--agent rules/rsi --market synthetic/btc-1h --out run --report page.html",
     "cleanup": "--yes",
-    "data fetch": "--symbol BTC/USDT --start 2024-01-01 --end 2024-01-02 "
-    "--out bars.parquet",
+    "data fetch": "--symbol BTC/USDT --start 2024-01-01 --end 2024-01-02 --out bars.parquet",
     "data import": "bars.csv --out bars.parquet",
     "demo": "--out demo",
     "desk play": "--out logs",

@@ -43,14 +43,14 @@ def play(config, seed=1, **params):
     return play_seed(bots.session(**params), bots.subject(config), seed)
 
 
-def test_the_ccxt_bot_of_the_docs_trades_the_same_twice(tmp_path):
+def test_the_ccxt_bot_of_the_docs_is_judged(tmp_path):
     shutil.copy(ROOT / "examples" / "sandbox" / "bot.py", tmp_path)
     config = BotConfig(command="python bot.py").settled(tmp_path, "test")
     assert config.folder == tmp_path
-    one, other = (play(config, seed=3, bars=10, history=61) for _ in range(2))
-    assert one.metrics["fills"] >= 1
-    assert one.metrics["ledger_gap_bp"] == one.metrics["refused_orders"] == 0
-    assert (one.trajectory_hash, one.metrics) == (other.trajectory_hash, other.metrics)
+    found = play(config, seed=3, bars=10, history=61).metrics
+    assert found["fills"] >= 1
+    assert found["largest_exposure"] > 0.9
+    assert found["ledger_gap_bp"] == found["refused_orders"] == 0
 
 
 def test_another_seed_is_another_market_and_a_larger_order_another_way(tmp_path):

@@ -17,7 +17,7 @@ from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.errors import AgentError
 from agent_gym.evaluation.scenarios.bot import PYTHONS, BotConfig
 
-PATIENCE_S, GRACE_S, GLANCE_S = 10.0, 2.0, 0.02
+PATIENCE_S, GRACE_S, GLANCE_S = 10.0, 1.0, 0.02
 LAST_WORDS = 400
 STDERR = 2
 

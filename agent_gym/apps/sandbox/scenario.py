@@ -56,7 +56,9 @@ class SandboxSessionConfig(Config):
         default="step",
         description="bars pass when the bot says so, or when it asks again what it has been told",
     )
-    venue: TradingTerms = Field(default_factory=TradingTerms)
+    venue: TradingTerms = Field(
+        default_factory=TradingTerms, description="capital and costs, as of the sandbox"
+    )
     record: bool = Field(default=False, description="keep every session in the trajectory store")
 
 
