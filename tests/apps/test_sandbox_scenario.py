@@ -240,7 +240,8 @@ def test_an_order_of_twice_the_size_turns_the_night_red(tmp_path, monkeypatch):
     monkeypatch.setattr(nightly, "prove", lambda *_: None)
     bot = bots.bot(tmp_path / "bot", bots.HOLDER)
     night(bot, 0, approve="first")
-    assert night(bot, 1).exit_code == 0
+    calm = night(bot, 1)
+    assert (calm.exit_code, calm.kept) == (0, 2)
     (bot.folder / "bot.py").write_text(bots.GREEDY)
     red = night(bot, 2)
     assert red.exit_code == 1

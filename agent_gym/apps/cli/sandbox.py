@@ -34,7 +34,7 @@ from agent_gym.core.files import home
 from agent_gym.core.registry import Config, configure
 from agent_gym.envs.benchmark.perpetuals import perpetual_bars
 from agent_gym.evaluation.scenarios.bot import BotConfig
-from agent_gym.evaluation.session import SessionOrigin
+from agent_gym.evaluation.session import RATIOS, SessionOrigin, too_short
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.periods import format_period
 from agent_gym.markets.quality import format_time
@@ -277,7 +277,10 @@ def _view(told: Mapping[str, Any], keys: Sequence[AccountKey], *, hidden: bool) 
 
 
 def _results(found: Mapping[str, Any]) -> RenderableType:
-    figures = {name: one["metrics"] for name, one in found.items()}
+    figures = {name: dict(one["metrics"]) for name, one in found.items()}
+    short = dict.fromkeys(filter(None, map(too_short, figures.values())))
+    for metrics in figures.values():
+        metrics |= dict.fromkeys(RATIOS) if too_short(metrics) else {}
     rows: list[tuple[object, ...]] = [
         (noun, *(_shown(metrics[figure], form) for metrics in figures.values()))
         for noun, figure, form in SHOWN
@@ -285,7 +288,8 @@ def _results(found: Mapping[str, Any]) -> RenderableType:
     made = table("Results, after costs", ("", *figures), rows)
     for column in made.columns[1:]:
         column.justify = "right"
-    return Group(made, *(Text(f"Look at {one['report']}") for one in found.values()))
+    said = [*short, *(f"Look at {one['report']}" for one in found.values())]
+    return Group(made, *map(Text, said))
 
 
 def _shown(value: float | None, form: str) -> str:
