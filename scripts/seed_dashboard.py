@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agent_gym.core.clock import HOUR_NS, MINUTE_NS, SystemClock
 from agent_gym.core.files import write_json
@@ -47,6 +49,40 @@ from agent_gym.training.rl.result import RunFolder, TrainingResult
 from scripts.seed_nights import seed_runs
 
 NAMES = ("mid return 5", "volatility", "spread", "position", "cash")
+LAYOUT = Layout(1, len(NAMES))
+UNSEEN: dict[str, Any] = {
+    "run_id": "seed",
+    "role": "trader",
+    "agent_version": "seeded",
+    "snapshot_id": None,
+    "scenario_id": "benchmark-seeded",
+    "rules_version": "1",
+    "group_key": "seeded/1/seeded",
+    "window_id": None,
+    "window_hours": 1,
+    "purpose": "evaluation",
+    "wall_ms": 10.0,
+    "status": "completed",
+    "terminated": True,
+    "truncated": False,
+    "error": None,
+    "has_log_probs": True,
+    "n_policy_versions": 1,
+    "trainable": False,
+    "final_balance": 10_000.0,
+    "posts_created": 0,
+    "reward_components": {},
+    "metrics": {},
+    "details": {"feature_names": list(NAMES)},
+    "judge_score": None,
+    "judge_reasoning": None,
+    "judged_ns": None,
+    "used_in_training": False,
+    "trained_in_batch": None,
+    "first_row": 0,
+}
+"""What every seeded trajectory says alike: not judged, not trained on."""
+Columns: TypeAlias = dict[str, NDArray[Any]]
 
 
 def main() -> None:
@@ -94,7 +130,7 @@ def seed(folder: Path, *, runs: int, steps: int, trajectories: int = 400) -> dic
 
 def seed_models(stages: Stages, paths: list[Path], folder: Path) -> tuple[str, str]:
     """Register a champion and two challengers; the gate lets the first of them through."""
-    hashes = []
+    hashes: list[str] = []
     for number in range(3):
         place = folder / "made" / str(number)
         untrained(paths, Seeds(number)).save(place)
@@ -156,17 +192,42 @@ def seed_trajectory(
         number: Chooses what is drawn.
         said: What the agent saw and said, in place of the usual words.
     """
-    rng = Seeds(number).child("trajectory").rng()
     now = int(store.clock.now_ns())
-    start = now - steps * MINUTE_NS
-    layout = Layout(1, len(NAMES))
-    action = np.sign(rng.normal(size=(steps, 1)))
-    reward = rng.normal(0.0, 0.001, steps)
+    numbers, rows = _drawn_steps(steps, number, now - steps * MINUTE_NS, said)
+    trajectory = fingerprint([agent, steps, number])[:32]
+    written = store.files.write([(trajectory, steps)], [rows.batch()], LAYOUT.schema())
+    file = {
+        "file_hash": written.file_hash,
+        "n_rows": written.n_rows,
+        "n_bytes": written.n_bytes,
+        "n_trajectories": 1,
+        "state": "whole",
+        "created_ns": now,
+    }
+    row = {
+        **UNSEEN,
+        **_played(numbers),
+        "trajectory_id": trajectory,
+        "episode_id": f"episode-{number}",
+        "agent": agent,
+        "seed": number,
+        "end_ns": now,
+        "step_file": written.file_hash,
+        "steps_hash": written.file_hash,
+        "created_ns": now - number * HOUR_NS,
+    }
+    store.record({"step_files": [file], "trajectories": [row], "llm_calls": []})
+    return trajectory
+
+
+def _drawn_steps(steps: int, number: int, start_ns: int, said: str) -> tuple[Columns, StepRows]:
+    """Draw what a trajectory holds: its numbers, and all of it as rows of a file."""
+    rng = Seeds(number).child("trajectory").rng()
     numbers = {
         "t": np.arange(steps, dtype=np.int64),
-        "ts": start + np.arange(steps, dtype=np.int64) * MINUTE_NS,
-        "action": action,
-        "reward": reward,
+        "ts": start_ns + np.arange(steps, dtype=np.int64) * MINUTE_NS,
+        "action": np.sign(rng.normal(size=(steps, 1))),
+        "reward": rng.normal(0.0, 0.001, steps),
         "terminated": np.arange(steps) == steps - 1,
         "truncated": np.zeros(steps, np.bool_),
         "log_prob": rng.normal(-0.7, 0.1, steps),
@@ -174,74 +235,24 @@ def seed_trajectory(
     }
     told = {"confidence": rng.random(steps), "edge_bp": rng.normal(0.0, 3.0, steps)}
     few = ("trend is up, so buy", "no edge, hold", "momentum faded, so sell")
-    reasons = [said or few[at % 3] for at in range(steps)]
-    seen = [said or f"price moved {at % 7 - 3} bp" for at in range(steps)]
-    words = {"rationale": reasons, "text": seen, "info": [None] * steps}
-    rows = StepRows(layout, numbers, ["seeded"] * steps, told, words)
-    trajectory = fingerprint([agent, steps, number])[:32]
-    written = store.files.write([(trajectory, steps)], [rows.batch()], layout.schema())
-    store.record(
-        {
-            "step_files": [
-                {
-                    "file_hash": written.file_hash,
-                    "n_rows": written.n_rows,
-                    "n_bytes": written.n_bytes,
-                    "n_trajectories": 1,
-                    "state": "whole",
-                    "created_ns": now,
-                }
-            ],
-            "trajectories": [
-                {
-                    "trajectory_id": trajectory,
-                    "run_id": "seed",
-                    "episode_id": f"episode-{number}",
-                    "role": "trader",
-                    "agent": agent,
-                    "agent_version": "seeded",
-                    "snapshot_id": None,
-                    "scenario_id": "benchmark-seeded",
-                    "rules_version": "1",
-                    "group_key": "seeded/1/seeded",
-                    "seed": number,
-                    "window_id": None,
-                    "window_hours": 1,
-                    "purpose": "evaluation",
-                    "start_ns": start,
-                    "end_ns": now,
-                    "wall_ms": 10.0,
-                    "status": "completed",
-                    "terminated": True,
-                    "truncated": False,
-                    "error": None,
-                    "n_steps": steps,
-                    "total_reward": float(reward.sum()),
-                    "has_log_probs": True,
-                    "n_policy_versions": 1,
-                    "trainable": False,
-                    "final_balance": 10_000.0,
-                    "final_pnl": float(reward.sum()),
-                    "trades_executed": int((np.diff(action[:, 0]) != 0).sum()),
-                    "posts_created": 0,
-                    "reward_components": {},
-                    "metrics": {},
-                    "details": {"feature_names": list(NAMES)},
-                    "judge_score": None,
-                    "judge_reasoning": None,
-                    "judged_ns": None,
-                    "used_in_training": False,
-                    "trained_in_batch": None,
-                    "step_file": written.file_hash,
-                    "first_row": 0,
-                    "steps_hash": written.file_hash,
-                    "created_ns": now - number * HOUR_NS,
-                }
-            ],
-            "llm_calls": [],
-        }
-    )
-    return trajectory
+    words: dict[str, list[str | None]] = {
+        "rationale": [said or few[at % 3] for at in range(steps)],
+        "text": [said or f"price moved {at % 7 - 3} bp" for at in range(steps)],
+        "info": [None] * steps,
+    }
+    return numbers, StepRows(LAYOUT, numbers, ["seeded"] * steps, told, words)
+
+
+def _played(numbers: Columns) -> dict[str, Any]:
+    """Return what a row of the store says about drawn steps."""
+    earned = float(numbers["reward"].sum())
+    return {
+        "start_ns": int(numbers["ts"][0]),
+        "n_steps": len(numbers["t"]),
+        "total_reward": earned,
+        "final_pnl": earned,
+        "trades_executed": int((np.diff(numbers["action"][:, 0]) != 0).sum()),
+    }
 
 
 def seed_judgment(store: TrajectoryStore, trajectory_id: str) -> None:

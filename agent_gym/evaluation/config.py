@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from agent_gym.core.registry import Config
 from agent_gym.core.types import ActionSpec
@@ -17,8 +18,8 @@ _ACCOUNT = AccountRules()
 _BREAKER = DrawdownConfig()
 
 
-class BacktestConfig(Config):
-    """Capital, costs, limits and risk parts; a risk part that is null is absent."""
+class TradingTerms(Config):
+    """What an account begins with, and what trading costs it."""
 
     capital: float = Field(
         default=_ACCOUNT.cash, gt=0.0, le=1e15, description="opening cash in quote units"
@@ -27,19 +28,10 @@ class BacktestConfig(Config):
         default=_COSTS.taker_bps, ge=0.0, lt=10_000.0, description="fee of a taking fill"
     )
     maker_bps: float = Field(
-        default=_COSTS.maker_bps,
-        ge=0.0,
-        lt=10_000.0,
-        description="fee of a resting fill; needs maker_share",
-    )
-    maker_share: float = Field(
-        default=0.0,
-        ge=0.0,
-        le=1.0,
-        description="share of the volume that is charged the maker fee",
+        default=_COSTS.maker_bps, ge=0.0, lt=10_000.0, description="fee of a resting fill"
     )
     slippage_bps: float = Field(
-        default=_COSTS.slippage_bps, ge=0.0, lt=5_000.0, description="price lost on every fill"
+        default=_COSTS.slippage_bps, ge=0.0, lt=5_000.0, description="price lost by taking"
     )
     half_spread_bps: float = Field(
         default=_COSTS.half_spread_bps,
@@ -57,6 +49,36 @@ class BacktestConfig(Config):
         gt=0.0,
         le=1.0,
         description="largest share of a bar's volume; null: no limit",
+    )
+
+    def costs(self) -> Costs:
+        """Return what trading costs."""
+        return Costs(
+            taker_bps=self.taker_bps,
+            maker_bps=self.maker_bps,
+            half_spread_bps=self.half_spread_bps,
+            slippage_bps=self.slippage_bps,
+            impact=self.impact,
+            participation=self.participation,
+        )
+
+    def backtest(self) -> BacktestConfig:
+        """Return the same for backtests, which take and never rest."""
+        shared = {name: getattr(self, name) for name in TradingTerms.model_fields}
+        return BacktestConfig(**shared | {"maker_bps": _COSTS.maker_bps})
+
+
+class BacktestConfig(TradingTerms):
+    """Capital, costs, limits and risk parts; a risk part that is null is absent.
+
+    Targets are traded by taking, so ``maker_bps`` acts with ``maker_share`` alone.
+    """
+
+    maker_share: float = Field(
+        default=0.0,
+        ge=0.0,
+        le=1.0,
+        description="share of the volume that is charged the maker fee, which acts with it alone",
     )
     latency_bars: int = Field(
         default=_COSTS.latency_bars, ge=0, le=1_000, description="bars a decision is on its way"
@@ -102,19 +124,12 @@ class BacktestConfig(Config):
             )
         return self
 
+    @override
     def costs(self) -> Costs:
         """Return what trading costs; the fee is the mean of both, weighted by the maker share."""
         taken = self.taker_bps * (1.0 - self.maker_share) + self.maker_bps * self.maker_share
-        return Costs(
-            taker_bps=taken,
-            maker_bps=self.maker_bps,
-            half_spread_bps=self.half_spread_bps,
-            slippage_bps=self.slippage_bps,
-            impact=self.impact,
-            participation=self.participation,
-            latency_bars=self.latency_bars,
-            missing_funding=self.missing_funding,
-        )
+        own = {"latency_bars": self.latency_bars, "missing_funding": self.missing_funding}
+        return super().costs().model_copy(update=own | {"taker_bps": taken})
 
     def account(self) -> AccountRules:
         """Return what the account starts with and how far it may go."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_gym.core.clock import DAY_NS
 from agent_gym.core.errors import DataError
 from agent_gym.core.manifest import describe
 from agent_gym.core.registry import Ref
@@ -24,13 +25,17 @@ from agent_gym.evaluation.funding import funding_facts
 from agent_gym.evaluation.metrics import exposures, measure
 from agent_gym.evaluation.results import BacktestResults
 from agent_gym.evaluation.tearsheet import Sheet, sheet_of
+from agent_gym.evaluation.tearsheet.sheet import Number
 from agent_gym.exchange.round_trips import LOT, TRIP, RoundTrips, round_trips
 from agent_gym.exchange.series import FILL, PAGE, SeriesResult
 from agent_gym.exchange.spot import SpotFloor
 from agent_gym.exchange.spot_records import Fill
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.basket import basket
+from agent_gym.markets.periods import YEAR_NS
 
+FEWEST_DAYS = 30
+RATIOS = ("sharpe", "sortino", "sharpe_lo", "psr")
 TOTALS = ("fees", "slippage", "funding", "insurance", "realised", "equity")
 
 
@@ -64,6 +69,21 @@ def judge_session(
     return Comparison(account, runs)
 
 
+def too_short(figures: Mapping[str, Any]) -> str | None:
+    """Return why ratios of returns are not shown; None where there are days enough.
+
+    They are those of whole days, so that of a few days can be below 0 beside a gain.
+
+    Example:
+        >>> too_short({"years": 0.5}) is None
+        True
+    """
+    days = int(float(figures["years"]) * YEAR_NS / DAY_NS)
+    if days >= FEWEST_DAYS:
+        return None
+    return f"No Sharpe ratio: it is one of whole days, and {days} are fewer than {FEWEST_DAYS}."
+
+
 def session_sheet(comparison: Comparison) -> Sheet:
     """Return the tear sheet of a session."""
     main = comparison.main
@@ -72,11 +92,23 @@ def session_sheet(comparison: Comparison) -> Sheet:
         sheet_of(main, comparison.baselines, label=comparison.subject, title=title),
         kind="Sandbox session",
     )
+    short = too_short(main.metrics.as_dict())
+    if short is not None:
+        sheet = replace(
+            sheet,
+            figures={arm: _without(found) for arm, found in sheet.figures.items()},
+            intervals={k: v for k, v in sheet.intervals.items() if k not in RATIOS},
+            notes=(*sheet.notes, short),
+        )
     several = main.bars.provenance.details.get("basket")
     if not several:
         return sheet
     note = f"Candles show an index of {', '.join(several)}; fills are in fills.parquet."
     return replace(sheet, fills=None, trips=None, notes=(*sheet.notes, note))
+
+
+def _without(figures: Mapping[str, Number]) -> dict[str, Number]:
+    return {name: None if name in RATIOS else value for name, value in figures.items()}
 
 
 def session_results(floor: SpotFloor, account: str, origin: SessionOrigin) -> BacktestResults:

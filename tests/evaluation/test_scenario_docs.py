@@ -9,7 +9,7 @@ from agent_gym.core.registry import entry
 from agent_gym.evaluation.scenarios import PLANTS, ScenarioConfig
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "scenarios.md").read_text("utf-8")
-KINDS = ("signal_throughput", "execution_fallback", "protection_health")
+KINDS = ("signal_throughput", "execution_fallback", "protection_health", "sandbox_session")
 
 
 def rows_of(heading: str) -> dict[str, list[str]]:

@@ -113,3 +113,14 @@ def test_two_symbols_are_judged_on_their_basket():
 def test_a_session_without_a_bar_has_no_results():
     with pytest.raises(DataError):
         session_results(floor_of(market()), "ann", ORIGIN)
+
+
+@pytest.mark.parametrize(("n", "shown"), [(300, False), (800, True)])
+def test_a_short_session_shows_no_ratio_and_says_why(n, shown):
+    bars = market(n=n)
+    floor = floor_of(bars)
+    repeat(floor, BacktestEngine(CONFIG).run(bars, Ref(use="rules/sma-cross")).fills)
+    sheet = session_sheet(judge_session(floor, "ann", ORIGIN))
+    assert (sheet.figures["ann"]["sharpe"] is not None) is shown
+    assert any("whole days" in note for note in sheet.notes) is not shown
+    assert sheet.figures["ann"]["total_return"] is not None

@@ -20,6 +20,7 @@ RIGHT = [
     {"id": "mine", "version": 2, "scenarios": [ONE | {"n_seeds": 3, "seed": 7, "params": {}}]},
     {"scenarios": [ONE], "agent": {"use": "rules/momentum"}, "desk": {"use": "core-agent"}},
     [ONE | {"tolerances": {"net_return": {"abs": 0.01}}}],
+    {"scenarios": [ONE], "bot": {"command": "python -m bot", "folder": "."}},
 ]
 WRONG = [
     [],
@@ -40,6 +41,10 @@ WRONG = [
     {"scenarios": [ONE], "agents": {"use": "rules/momentum"}},
     {"scenarios": [ONE], "agent": "rules/momentum"},
     {"scenarios": [ONE], "version": 0},
+    {"scenarios": [ONE], "bot": "python bot.py"},
+    {"scenarios": [ONE], "bot": {"folder": "."}},
+    {"scenarios": [ONE], "bot": {"command": [], "folder": "."}},
+    {"scenarios": [ONE], "bot": {"command": "python bot.py", "limit_s": 0}},
 ]
 
 

@@ -14,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from agent_gym.apps.cli.config_options import flag, parse_pairs, with_options, words_of
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import emit, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.workspace import check_target, check_writable, source_commit
@@ -86,6 +87,7 @@ class Outputs(Config):
 @with_options("config", BacktestConfig, "Costs, limits and risk", FLAGS)
 @with_options("outputs", Outputs, "What is written")
 @with_options("job", BacktestJob, "What is run")
+@writes("figures, curves and pages, where --out and --report say")
 def backtest(
     job: BacktestJob,
     outputs: Outputs,

@@ -44,6 +44,7 @@ def cleanup(
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Remove it; without it, only show.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show, even with --yes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Show what would go from the folder of results and how much it is; remove it with --yes.
@@ -52,7 +53,7 @@ def cleanup(
     """
     clock = SystemClock()
     plan = plan_cleanup(home(), rules, clock, places(pages or []))
-    if not yes:
+    if dry_run or not yes:
         emit(plan.as_dict() | {"carried_out": False}, as_json=as_json, view=plan_view(plan))
         return
     try:

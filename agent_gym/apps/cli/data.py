@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from agent_gym.apps.cli.data_fetch import register
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.targets import check_bars_target
@@ -32,6 +33,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 @app.command("import")
 @with_request
+@writes("checked bars")
 def import_file(
     file: FileArgument,
     out: Annotated[Path, typer.Option(help="Where the bars go: .parquet, .csv or .feather.")],

@@ -13,6 +13,7 @@ from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from agent_gym.apps.cli.config_options import configured
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.apps.cli.targets import check_bars_target
 from agent_gym.apps.cli.workspace import check_writable
@@ -30,6 +31,7 @@ def register(app: typer.Typer) -> None:
     app.command("fetch")(fetch)
 
 
+@writes("bars of an exchange")
 def fetch(  # noqa: PLR0913 - each option of a command is an argument
     out: Annotated[Path, typer.Option(help="Where the bars go: .parquet, .csv or .feather.")],
     start: Annotated[str, typer.Option(help="First open time, ISO (a date is its midnight UTC).")],

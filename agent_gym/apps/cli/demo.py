@@ -14,6 +14,7 @@ from rich.text import Text
 
 from agent_gym.agents.team import Independent
 from agent_gym.apps.cli.backtest import CHART, REPORT, sheet_from, short_view
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import emit, notes
 from agent_gym.apps.cli.tour import TourStep, guide
 from agent_gym.apps.cli.workspace import check_writable, source_commit
@@ -43,6 +44,7 @@ STEPS, MANIFEST = "steps", "manifest.json"
 
 
 @app.callback()
+@writes("a backtest with its report, chart and steps")
 def demo(
     out: Annotated[
         Path | None, typer.Option(help="Folder for everything (default results/demo).")

@@ -26,6 +26,7 @@ from agent_gym.apps.cli.desk_options import (
     must_exist,
 )
 from agent_gym.apps.cli.desk_view import behavior_view, play_view, retraining_view, training_view
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.workspace import check_writable
@@ -89,6 +90,7 @@ def retrain(
 
 
 @app.command()
+@writes("the pointer to the model that is served")
 def rollback(
     store: Annotated[
         Path | None, typer.Option(help="Folder of the models (default: in the workspace).")
@@ -103,6 +105,7 @@ def rollback(
 
 @app.command()
 @with_options("options", PlayOptions, "The play")
+@writes("the logs of a desk")
 def play(
     options: PlayOptions,
     out: Annotated[Path, typer.Option(help="New folder for the log, the memory and the bars.")],

@@ -22,6 +22,7 @@ from agent_gym.apps.cli.backtest import (
     with_funding,
 )
 from agent_gym.apps.cli.config_options import parse_pairs, with_options, words_of
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.evaluate_options import (
     KNOWN_COST_BP,
     OF_MODELS,
@@ -84,6 +85,7 @@ COST_FIELDS = (
 @with_options("config", BacktestConfig, "Costs, limits and risk", FLAGS)
 @with_options("outputs", Outputs, "What is written")
 @with_options("job", EvaluateJob, "What is tested")
+@writes("the register of trials, and the files of --csv and --report")
 def evaluate(
     job: EvaluateJob,
     outputs: Outputs,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.experiment_view import (
     say,
     search_view,
@@ -47,6 +48,7 @@ def experiment() -> None:
 
 
 @app.command()
+@writes("trainings, their models and figures")
 def run(
     file: Annotated[str, _FILE],
     workers: Annotated[int | None, _WORKERS] = None,
@@ -108,6 +110,7 @@ def compare(
 
 
 @app.command()
+@writes("the trials of a search and the best settings")
 def search(
     file: Annotated[str, _FILE],
     trials: Annotated[

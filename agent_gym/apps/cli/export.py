@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.text import Text
 
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.model_words import MODEL_HELP, find_model, short_name
 from agent_gym.apps.cli.output import emit
 from agent_gym.apps.cli.workspace import check_target
@@ -26,6 +27,7 @@ ENDINGS = {"script": ".py", "onnx": ".onnx", "zip": ".zip"}
 
 
 @app.callback()
+@writes("a model for use elsewhere")
 def export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     kind: Annotated[

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.nightly_options import live
 from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.core.clock import SystemClock
@@ -42,6 +43,7 @@ def gate() -> None:
 
 
 @app.command()
+@writes("the figures, where --out says")
 def power(
     suites: Annotated[int, typer.Option(min=1, help="Simulated suites for each question.")] = 300,
     seed: Annotated[int, typer.Option(min=0, help="Root of all randomness.")] = 20_261_116,
@@ -64,6 +66,7 @@ def power(
 
 
 @app.command()
+@writes("the figures, where --out says")
 def faults(
     only: Annotated[
         list[str] | None, typer.Option(help="Plant this fault; may be repeated.")
@@ -86,6 +89,7 @@ def faults(
 
 
 @app.command("same-code")
+@writes("the figures, where --out says")
 def same_code(
     reruns: Annotated[int, typer.Option(min=1, help="Nights, and pairs that luck separates.")] = 30,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,

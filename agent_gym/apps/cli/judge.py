@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.markup import escape
 
 from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.judge_options import JudgeOptions, judge_of, open_store, record_of
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
 from agent_gym.core.errors import ConfigError, DataError
@@ -44,6 +45,7 @@ def judge() -> None:
 
 @app.command("calibrate")
 @with_options("options", JudgeOptions, _PANEL)
+@writes("the figures, where --out says, and recorded answers")
 def calibrate_judge(
     options: JudgeOptions,
     groups: Annotated[int, typer.Option(min=2, max=10_000, help="Groups to show.")] = 10,
@@ -78,6 +80,7 @@ def calibrate_judge(
 
 @app.command()
 @with_options("options", JudgeOptions, _PANEL)
+@writes("scores in the store, and recorded answers")
 def score(
     options: JudgeOptions,
     store: Annotated[Path | None, _STORE] = None,

@@ -8,6 +8,7 @@ import typer
 
 from agent_gym.agents.llm.base import base_hash
 from agent_gym.agents.llm.smollm2 import GGUF_SHA256, SMOLLM2, prepare_smollm2
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import emit, table
 
 app = typer.Typer(no_args_is_help=True)
@@ -19,6 +20,7 @@ def _group() -> None:
 
 
 @app.command()
+@writes("the files of a language model")
 def prepare(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:

@@ -22,6 +22,7 @@ from rich.progress import (
 from rich.text import Text
 
 from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import EXIT_RUN, emit, notes, table
 from agent_gym.apps.cli.targets import check_bars_target, check_truth_target
 from agent_gym.core.clock import DAY_NS, SystemClock
@@ -52,6 +53,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 
 @app.command("generate")
+@writes("a synthetic market")
 def generate_market(
     out: Annotated[Path, typer.Option(help="Where the bars go: .parquet, .csv or .feather.")],
     preset: PresetOption = "btc-1m",

@@ -10,6 +10,7 @@ import typer
 from pydantic import Field
 
 from agent_gym.apps.cli.config_options import with_options, words_of
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.marl_choices import (
     Task,
     Team,
@@ -52,6 +53,7 @@ class AblationJob(Config):
 
 @with_options("outputs", StudyPlaces, "Where to")
 @with_options("job", AblationJob, "What is asked")
+@writes("trained teams, and what each part is worth")
 def ablation(
     job: AblationJob,
     outputs: StudyPlaces,

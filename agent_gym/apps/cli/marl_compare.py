@@ -10,6 +10,7 @@ import typer
 from pydantic import Field
 
 from agent_gym.apps.cli.config_options import with_options, words_of
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.marl_choices import (
     SEED_FOLDER,
     default_folder,
@@ -77,6 +78,7 @@ Study = list[tuple[TeamRun, Trained]]
 
 @with_options("outputs", StudyPlaces, "Where to")
 @with_options("job", CompareJob, "What is compared")
+@writes("trained teams and their comparison")
 def compare(
     job: CompareJob,
     outputs: StudyPlaces,

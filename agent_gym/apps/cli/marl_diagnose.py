@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from agent_gym.apps.cli.config_options import with_options, words_of
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.marl_choices import Task, default_folder, jobs_of, team_of
 from agent_gym.apps.cli.marl_compare import StudyPlaces, check_outputs
 from agent_gym.apps.cli.marl_compare_view import narrow
@@ -45,6 +46,7 @@ class DiagnoseJob(Config):
 
 @with_options("outputs", StudyPlaces, "Where to")
 @with_options("job", DiagnoseJob, "What is examined")
+@writes("trained teams and their diagnosis")
 def diagnose(
     job: DiagnoseJob,
     outputs: StudyPlaces,

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.marl_players import AsJson, Battles
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.apps.cli.workspace import check_target, check_writable
@@ -38,6 +39,7 @@ ReplayFiles = Annotated[
 
 
 @with_options("battles", Battles, "Who plays what")
+@writes("replays of battles")
 def record_battles(
     battles: Battles,
     episodes: Annotated[int, typer.Option(min=1, help="How many battles.")] = 1,
@@ -105,6 +107,7 @@ def verify_replays(
         raise typer.Exit(EXIT_DATA)
 
 
+@writes("a page, and a film where one is asked for")
 def show_replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A replay.")],
     out: Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.marl_choices import (
     SeedRuns,
     Task,
@@ -30,6 +31,7 @@ SEEDS = Seeds(0).child("training of a team")
 
 @with_options("runs", SeedRuns, "How often, and where to")
 @with_options("choice", TeamChoice, "What is trained")
+@writes("trained teams")
 def train(
     choice: TeamChoice,
     runs: SeedRuns,

@@ -15,7 +15,8 @@ from typing_extensions import override
 from agent_gym.apps.cli.config_options import parse_pairs, words_of
 from agent_gym.apps.cli.output import notes
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.registry import Config, Ref
+from agent_gym.core.registry import Config, Ref, configure
+from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import Suite, default_suite, load_suite
 from agent_gym.evaluation.scenarios.suite_file import read_plain
@@ -39,6 +40,12 @@ class PlayOptions(Config):
         default=None, description="agent under test, such as rules/momentum or NAME:fast=10,slow=50"
     )
     desk: str | None = Field(default=None, description="desk under test, in the same way")
+    bot: str | None = Field(
+        default=None, description="bot under test in sandbox sessions: its command"
+    )
+    bot_folder: Path | None = Field(
+        default=None, description="the bot's code; default: the folder of the file that is run"
+    )
     seeds: int | None = Field(
         default=None,
         ge=1,
@@ -81,7 +88,7 @@ class PlayOptions(Config):
         imported = [word for name in imports for word in ("--import", name)]
         return RunOptions(
             suite=suite,
-            subject=Subject(desk=desk, agent=agent, plant=self.plant),
+            subject=Subject(desk, agent, self.plant, self._bot(suite)),
             workers=self.workers,
             timeout_s=self.timeout_s,
             imports=imports,
@@ -90,6 +97,15 @@ class PlayOptions(Config):
             timings=self.timings,
             command=tuple(map(shlex.quote, ("agent-gym", command, *words, *dated, *imported))),
         )
+
+    def _bot(self, suite: Suite) -> BotConfig | None:
+        if self.bot is None:
+            if self.bot_folder is not None:
+                raise ConfigError("--bot-folder goes with --bot only", where="--bot-folder")
+            return suite.bot
+        said = {"command": self.bot, "folder": self.bot_folder}
+        limit = {} if suite.bot is None else {"limit_s": suite.bot.limit_s}
+        return configure(BotConfig, said | limit, where="--bot").settled(Path.cwd(), "--bot")
 
     def _suite(self) -> Suite:
         suite = default_suite() if self.scenarios is None else _loaded(self.scenarios)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.core.files import write_json, write_text
 from agent_gym.evaluation.promotion.picture import promotion_svg
@@ -22,6 +23,7 @@ def promotion() -> None:
 
 
 @app.command()
+@writes("the figures, where --out says")
 def power(
     runs: Annotated[int, typer.Option(min=1, help="Simulated cases of a main question.")] = 400,
     seed: Annotated[int, typer.Option(min=0, help="Root of all randomness.")] = 20_261_116,

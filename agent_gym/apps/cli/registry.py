@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from agent_gym.apps.cli.database_option import DATABASE
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.core.clock import SECOND_NS
 from agent_gym.pipeline.harness.workspace import LoopFolder
@@ -113,6 +114,7 @@ def verify(
 
 
 @app.command()
+@writes("another champion")
 def promote(  # noqa: PLR0913 - each option of a command is an argument
     model: Annotated[str, _MODEL],
     to: Annotated[Stage | None, typer.Option(help="Stage; default: the next one.")] = None,
@@ -143,6 +145,7 @@ def promote(  # noqa: PLR0913 - each option of a command is an argument
 
 
 @app.command()
+@writes("the champion before")
 def rollback(
     reason: Annotated[str, typer.Option(help="Why; it is written into the history.")],
     to: Annotated[str | None, typer.Option(help="A former champion; default: the last.")] = None,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.apps.cli.workspace import check_writable
 from agent_gym.reporting.canvas import steps_text
@@ -25,6 +26,7 @@ def results() -> None:
 
 
 @app.command()
+@writes("table, page and picture of stored runs")
 def lander(
     sources: Annotated[
         list[Path],
@@ -47,6 +49,7 @@ def lander(
 
 
 @app.command()
+@writes("a page with curves and videos")
 def page(
     folder: Annotated[Path, typer.Argument(help="A run, or a folder above several.")],
     out: Annotated[Path | None, typer.Option(help="Where to; default: the folder itself.")] = None,

@@ -17,6 +17,7 @@ from agent_gym.apps.binding import is_loopback, names_of
 from agent_gym.apps.cli.backtest import BacktestJob, open_bars, request_words
 from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.database_option import DATABASE
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import emit, notes, screen, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.workspace import check_writable, source_commit
@@ -30,9 +31,10 @@ from agent_gym.apps.sandbox.settings import SandboxSettings
 from agent_gym.core.clock import SECOND_NS, SystemClock
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import home
-from agent_gym.core.registry import Config
+from agent_gym.core.registry import Config, configure
 from agent_gym.envs.benchmark.perpetuals import perpetual_bars
-from agent_gym.evaluation.session import SessionOrigin
+from agent_gym.evaluation.scenarios.bot import BotConfig
+from agent_gym.evaluation.session import RATIOS, SessionOrigin, too_short
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.periods import format_period
 from agent_gym.markets.quality import format_time
@@ -109,6 +111,7 @@ class SandboxPlace(Config):
 @with_options("settings", SandboxSettings, "Money, costs and clock")
 @with_options("place", SandboxPlace, "Where, and who")
 @with_options("job", SandboxJob, "What is traded")
+@writes("reports and trajectories of a session")
 def sandbox(
     job: SandboxJob,
     place: SandboxPlace,
@@ -151,7 +154,7 @@ def sandbox(
 
     place_of = Place(place.host, place.port, hosts, place.exit_at_end)
     if place.bot is not None:
-        _run_bot(session, place_of, Bot(place.bot))
+        _run_bot(session, place_of, Bot(_bot(place.bot)))
         told = {"session": keeping.name, "folder": str(keeping.folder), "results": session.result}
         emit(told, as_json=as_json, view=_results(session.result or {}))
         return
@@ -169,11 +172,15 @@ def _run_bot(session: Session, place: Place, bot: Bot) -> None:
     """Serve a session for as long as a bot runs."""
 
     def ready(address: str, end: Callable[[], None]) -> None:
-        bot.start(address, session.keys[0], end)
+        bot.start(address, session.keys[0], end, {})
 
     with bot.ended():
         serve(session, place, ready)
     bot.check()
+
+
+def _bot(command: str) -> BotConfig:
+    return configure(BotConfig, {"command": command}, where="--bot")
 
 
 def _keys(place: SandboxPlace) -> tuple[AccountKey, ...]:
@@ -270,7 +277,10 @@ def _view(told: Mapping[str, Any], keys: Sequence[AccountKey], *, hidden: bool) 
 
 
 def _results(found: Mapping[str, Any]) -> RenderableType:
-    figures = {name: one["metrics"] for name, one in found.items()}
+    figures = {name: dict(one["metrics"]) for name, one in found.items()}
+    short = dict.fromkeys(filter(None, map(too_short, figures.values())))
+    for metrics in figures.values():
+        metrics |= dict.fromkeys(RATIOS) if too_short(metrics) else {}
     rows: list[tuple[object, ...]] = [
         (noun, *(_shown(metrics[figure], form) for metrics in figures.values()))
         for noun, figure, form in SHOWN
@@ -278,7 +288,8 @@ def _results(found: Mapping[str, Any]) -> RenderableType:
     made = table("Results, after costs", ("", *figures), rows)
     for column in made.columns[1:]:
         column.justify = "right"
-    return Group(made, *(Text(f"Look at {one['report']}") for one in found.values()))
+    said = [*short, *(f"Look at {one['report']}" for one in found.values())]
+    return Group(made, *map(Text, said))
 
 
 def _shown(value: float | None, form: str) -> str:

@@ -20,6 +20,7 @@ from agent_gym.apps.api.tokens import FILE, TokenFile
 from agent_gym.apps.binding import is_loopback, names_of
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.database_option import DATABASE
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.core.files import home
 from agent_gym.core.registry import Config
@@ -70,6 +71,7 @@ class ServeOptions(Config):
 
 @app.callback()
 @with_options("options", ServeOptions, "The service")
+@writes("the database, models and logs of the service")
 def serve_command(
     options: ServeOptions,
     allow_host: Annotated[

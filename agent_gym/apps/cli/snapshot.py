@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
 from agent_gym.apps.cli.snapshot_files import snapshot_files
 from agent_gym.core.errors import ConfigError
@@ -28,6 +29,7 @@ Paths = Annotated[list[Path], typer.Argument(metavar="FILE", help="Snapshots, or
 
 
 @app.command()
+@writes("benchmark snapshots")
 def generate(
     scenario: Annotated[
         str, typer.Option(help=f"{', '.join(SCENARIOS)}, or all.", show_default=True)

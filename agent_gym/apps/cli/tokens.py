@@ -10,6 +10,7 @@ import typer
 
 from agent_gym.apps.api.roles import Role
 from agent_gym.apps.api.tokens import FILE, Token, TokenFile
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import emit, table
 from agent_gym.core.clock import SECOND_NS
 from agent_gym.core.files import home
@@ -25,6 +26,7 @@ def tokens() -> None:
 
 
 @app.command()
+@writes("a token")
 def add(
     name: Annotated[str, typer.Argument(help="What it is for.")],
     role: Annotated[
@@ -58,6 +60,7 @@ def list_tokens(
 
 
 @app.command()
+@writes("the end of a token")
 def revoke(
     token_id: Annotated[str, typer.Argument(help="Its id.")],
     folder: Annotated[Path | None, _FOLDER] = None,

@@ -9,6 +9,7 @@ import typer
 
 from agent_gym.agents.sb3.config import CONFIGS
 from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.model_words import model_door
 from agent_gym.apps.cli.train_options import TrainJob, asked_config
 from agent_gym.core.registry import unknown
@@ -76,6 +77,7 @@ def schema(
     model_door(PROOFS).schema(experiment)
 
 
+@writes("a model in a safe format")
 def unsafe_import_zip(
     file: Annotated[Path, typer.Argument(metavar="ZIP", help="Zip of Stable-Baselines3.")],
     algo: Annotated[str, typer.Option(help="Algorithm: " + ", ".join(CONFIGS))],

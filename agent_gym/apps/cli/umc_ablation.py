@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from agent_gym.apps.cli.config_options import with_options, words_of
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.evaluate import progress
 from agent_gym.apps.cli.output import emit, table
 from agent_gym.apps.cli.umc_gates import StudyOutputs, check_study, setting_of
@@ -61,6 +62,7 @@ class AblationJob(Config):
 
 @with_options("outputs", StudyOutputs, "What is written")
 @with_options("job", AblationJob, "What is asked")
+@writes("figures and page of the ablation")
 def ablation(
     job: AblationJob,
     outputs: StudyOutputs,

@@ -18,6 +18,7 @@ from agent_gym.apps.cli.backtest import (
     with_funding,
 )
 from agent_gym.apps.cli.config_options import with_options, words_of
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.evaluate import costs_of, progress, rows_of, user
 from agent_gym.apps.cli.evaluate_options import TRIALS, EvaluateJob
 from agent_gym.apps.cli.evaluate_view import evaluation_view
@@ -53,6 +54,7 @@ REPORT = "report.html"
 @with_options("outputs", Outputs, "What is written")
 @with_options("mind", MindOptions, "The agent")
 @with_options("job", WalkJob, "What is walked over")
+@writes("a walk with its beliefs, and the files of --report")
 def backtest(
     job: WalkJob,
     mind: MindOptions,

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from agent_gym.apps.cli.agent_words import parse_agents
 from agent_gym.apps.cli.config_options import with_options, words_of
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.evaluate import progress
 from agent_gym.apps.cli.evaluate_options import TRIALS
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
@@ -92,6 +93,7 @@ class StudyOutputs(Config):
 
 @with_options("outputs", StudyOutputs, "What is written")
 @with_options("job", GatesJob, "What is asked")
+@writes("figures and page of the gates")
 def gates(
     job: GatesJob,
     outputs: StudyOutputs,

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from agent_gym.apps.cli.backtest import FLAGS, request_words
 from agent_gym.apps.cli.config_options import flag, with_options, words_of
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.evaluate_options import TRIALS
 from agent_gym.apps.cli.output import emit
 from agent_gym.apps.cli.read_options import with_request
@@ -98,6 +99,7 @@ class TrainOutputs(Config):
 @with_options("outputs", TrainOutputs, "What is written")
 @with_options("mind", MindOptions, "The agent")
 @with_options("job", TrainJob, "What is learned from")
+@writes("a trained agent with its checkpoints")
 def train(
     job: TrainJob,
     mind: MindOptions,

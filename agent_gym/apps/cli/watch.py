@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
+from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.model_words import MODEL_HELP, find_model, short_name
 from agent_gym.apps.cli.output import emit
 from agent_gym.apps.cli.workspace import check_target
@@ -30,6 +31,7 @@ ENDING = ".mp4"
 
 
 @app.callback()
+@writes("a video")
 def watch(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     out: Annotated[

@@ -24,7 +24,7 @@ from agent_gym.apps.sandbox.sockets import serve_socket
 
 METHODS = ["GET", "POST", "PUT", "DELETE"]
 LONGEST_BODY, PATIENCE_S = 65_536, 10.0
-LONGEST_WAIT_S, GLANCE_S = 0.5, 0.002
+LONGEST_WAIT_S, GLANCE_S = 0.05, 0.002
 STEP, CLOCK = "/sandbox/step", "/sandbox/clock"
 JSON = "application/json"
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}

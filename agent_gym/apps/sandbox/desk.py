@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agent_gym.apps.sandbox.access import read_params, signed_part
@@ -20,12 +20,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One kind of request."""
+    """One kind of request; ``moves`` marks those whose answer changes with every bar."""
 
     answer: Answer
     security: Security = "signed"
     weight: int = 1
     is_order: bool = False
+    moves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,16 @@ class Desk:
             account = key.name
             if endpoint.security == "signed":
                 self.session.access.check_signed(key, payload, params)
-        if endpoint.is_order:
+        if endpoint.moves:
+            self.session.asked(str(id(endpoint)), *sorted(f"{k}={v}" for k, v in given.items()))
+        if not endpoint.is_order:
+            return endpoint.answer(account, params)
+        try:
             headers |= self.session.limits.count_order(account)
-        return endpoint.answer(account, params)
+            return endpoint.answer(account, params)
+        except ExchangeError:
+            self.session.refused[account] += 1
+            raise
 
 
 def _rest(session: Session) -> dict[tuple[str, str], Endpoint]:
@@ -109,20 +117,23 @@ def _rest(session: Session) -> dict[tuple[str, str], Endpoint]:
     def public(answer: Callable[[Params], Any], weight: int = 1) -> Endpoint:
         return Endpoint(lambda _account, params: answer(params), "none", weight)
 
+    def moving(answer: Callable[[Params], Any], weight: int) -> Endpoint:
+        return replace(public(answer, weight), moves=True)
+
     v3 = {
         ("GET", "ping"): public(market.ping),
         ("GET", "time"): public(control.time),
         ("GET", "exchangeInfo"): public(market.exchange_info, 20),
-        ("GET", "depth"): public(market.depth, 5),
-        ("GET", "trades"): public(market.trades, 25),
-        ("GET", "historicalTrades"): public(market.trades, 25),
-        ("GET", "aggTrades"): public(market.aggregate_trades, 4),
-        ("GET", "klines"): public(market.klines, 2),
-        ("GET", "uiKlines"): public(market.klines, 2),
-        ("GET", "avgPrice"): public(market.average_price, 2),
-        ("GET", "ticker/24hr"): public(market.ticker_day, 2),
-        ("GET", "ticker/price"): public(market.ticker_price, 2),
-        ("GET", "ticker/bookTicker"): public(market.ticker_book, 2),
+        ("GET", "depth"): moving(market.depth, 5),
+        ("GET", "trades"): moving(market.trades, 25),
+        ("GET", "historicalTrades"): moving(market.trades, 25),
+        ("GET", "aggTrades"): moving(market.aggregate_trades, 4),
+        ("GET", "klines"): moving(market.klines, 2),
+        ("GET", "uiKlines"): moving(market.klines, 2),
+        ("GET", "avgPrice"): moving(market.average_price, 2),
+        ("GET", "ticker/24hr"): moving(market.ticker_day, 2),
+        ("GET", "ticker/price"): moving(market.ticker_price, 2),
+        ("GET", "ticker/bookTicker"): moving(market.ticker_book, 2),
         ("GET", "account"): Endpoint(trading.account, weight=20),
         ("GET", "account/commission"): Endpoint(trading.commission, weight=20),
         ("POST", "order"): Endpoint(trading.place, is_order=True),

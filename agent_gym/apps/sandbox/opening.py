@@ -8,7 +8,7 @@ from dataclasses import replace
 from agent_gym.apps.sandbox.keys import AccountKey
 from agent_gym.apps.sandbox.recording import Keeping, Recording
 from agent_gym.apps.sandbox.session import Session
-from agent_gym.apps.sandbox.settings import SandboxSettings
+from agent_gym.apps.sandbox.settings import POLL, SandboxSettings
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.evaluation.session import SessionOrigin
 from agent_gym.exchange.spot import SpotFloor
@@ -42,6 +42,7 @@ def open_session(
     )
     session = Session(floor, keys, settings.pace(), wall, settings.weight)
     session.begins_now, session.together = settings.rebase, settings.together
+    session.polled = settings.speed == POLL
     if keeping is not None:
         said = origin or SessionOrigin(settings.backtest())
         session.witness = Recording(session, keeping, said)

@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from agent_gym.apps.sandbox.session import Session
 from agent_gym.core.files import write_json
 from agent_gym.core.types import Decision, Nanos, Observation, Outcome, Role, Step
 from agent_gym.evaluation.baselines import Comparison
 from agent_gym.evaluation.results import RESULTS, staged
-from agent_gym.evaluation.session import SessionOrigin, judge_session, session_sheet
+from agent_gym.evaluation.session import (
+    SessionOrigin,
+    judge_session,
+    session_results,
+    session_sheet,
+)
 from agent_gym.evaluation.tearsheet import write_sheet
 from agent_gym.exchange.spot_records import Change
 from agent_gym.markets.bars import PRICE_COLUMNS
@@ -186,6 +192,20 @@ class Recording:
             values += [float(getattr(bars, column)[mark.bar]) for column in PRICE_COLUMNS]
         seen = np.array([*values, *mark.positions, mark.cash, mark.equity])
         return Observation(Nanos(floor.opened_ns), seen)
+
+
+class Trajectories(Recording):
+    """Keeps the trajectories of a session alone, without reports and baselines."""
+
+    @override
+    def close(self) -> dict[str, Any]:
+        """Write the trajectories, and return the id of each."""
+        floor = self._session.floor
+        judged = {
+            name: Comparison(name, {name: session_results(floor, name, self._origin)})
+            for name in self._accounts
+        }
+        return {name: {"trajectory": one} for name, one in self._record(judged).items()}
 
 
 def _figures(comparison: Comparison) -> EpisodeFigures:

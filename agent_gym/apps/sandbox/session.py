@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -56,7 +57,9 @@ class Session:
         wall = wall or SystemClock()
         self.floor, self.keys = floor, tuple(keys)
         self.speed, self._wall = speed, wall
-        self.begins_now = self.together = False
+        self.begins_now = self.together = self.polled = self.plays_out = False
+        self.refused: Counter[str] = Counter()
+        self._told: set[tuple[str, ...]] = set()
         self._wanted = {key.name: floor.venue.t for key in self.keys}
         self.clock = SimulatedClock(floor.opened_ns, None, wall)
         self.symbols = SymbolBook(floor.venue)
@@ -115,6 +118,14 @@ class Session:
             passed += 1
         return passed
 
+    def asked(self, *question: str) -> None:
+        """Let a bar pass if this was asked in it before, on a clock that goes by questions."""
+        if not self.polled or self.over:
+            return
+        if question in self._told:
+            self._pass()
+        self._told.add(question)
+
     def waits(self, account: str) -> bool:
         """Say whether bars that an account has asked for have not passed yet."""
         return not self.over and self._wanted.get(account, 0) > self.floor.venue.t
@@ -129,10 +140,15 @@ class Session:
         return passed
 
     def finish(self) -> None:
-        """End the session: what was told at the present open is settled, then nothing trades."""
+        """End the session: what was told at the present open is settled, then nothing trades.
+
+        One that plays out goes on to its last bar, so that all such sessions are of one length.
+        """
         if self.over:
             return
         if not self.floor.finished:
+            self._apply()
+        while self.plays_out and not self.floor.finished:
             self._apply()
         self.floor.close()
         self.over = True
@@ -162,6 +178,7 @@ class Session:
             self.finish()
 
     def _apply(self) -> None:
+        self._told.clear()
         if self.feed.listeners:
             self.feed.events.remember()
         if self.witness is not None:

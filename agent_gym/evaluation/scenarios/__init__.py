@@ -6,6 +6,7 @@ Hands on: an Episode for each seed, with figures, a hash of everything that happ
 of the wall clock in either.
 """
 
+from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.metric import Direction, Metric, Tolerance
 from agent_gym.evaluation.scenarios.plant import Plant
 from agent_gym.evaluation.scenarios.plants import PLANTS
@@ -23,6 +24,7 @@ from agent_gym.evaluation.scenarios.trace import Trace
 
 __all__ = [
     "PLANTS",
+    "BotConfig",
     "Direction",
     "Episode",
     "Metric",

@@ -10,18 +10,22 @@ from msgspec import Struct
 
 from agent_gym.core.registry import Ref
 from agent_gym.core.seeds import Seeds
+from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.metric import Metric
 
 
 class Subject(Struct, frozen=True):
-    """Who is under test: the desk for signal scenarios, the agent for market scenarios.
+    """Who is under test: a desk, an agent or a bot.
 
-    ``plant`` names a fault that is put in on purpose, to see whether the gate finds it.
+    The desk is that of signal scenarios, the agent that of market scenarios, the bot that of
+    sessions on a sandbox exchange. ``plant`` names a fault that is put in on purpose, to see
+    whether the gate finds it.
     """
 
     desk: Ref = Ref(use="core-agent")
     agent: Ref = Ref(use="rules/sma-cross")
     plant: str | None = None
+    bot: BotConfig | None = None
 
 
 class Episode(Struct, frozen=True):
@@ -41,11 +45,12 @@ class Scenario(ABC):
     """A situation. Subclasses are registered as kind ``scenario`` under their type name.
 
     ``version`` changes when the same parameters would mean another situation or another figure:
-    results of different versions are not compared.
+    results of different versions are not compared. ``needs_bot`` says that a bot is under test.
     """
 
     version: ClassVar[int]
     metrics: ClassVar[tuple[Metric, ...]]
+    needs_bot: ClassVar[bool] = False
 
     @abstractmethod
     def play(self, seeds: Seeds, subject: Subject) -> Episode:

@@ -17,6 +17,7 @@ from agent_gym.core.files import to_json
 from agent_gym.core.manifest import fingerprint
 from agent_gym.core.registry import Config, Ref, configure, entry, unknown
 from agent_gym.core.seeds import Seeds
+from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.metric import LARGEST_REL, Metric, Tolerance
 from agent_gym.evaluation.scenarios.scenario import Episode, Scenario, Subject
 from agent_gym.evaluation.scenarios.suite_file import read_plain
@@ -135,6 +136,7 @@ class Suite(Config):
     scenarios: tuple[ScenarioConfig, ...] = Field(min_length=1, max_length=500)
     agent: Ref = Ref(use="rules/sma-cross")
     desk: Ref = Ref(use="core-agent")
+    bot: BotConfig | None = None
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -146,7 +148,7 @@ class Suite(Config):
 
     def subject(self) -> Subject:
         """Return who is under test."""
-        return Subject(desk=self.desk, agent=self.agent)
+        return Subject(desk=self.desk, agent=self.agent, bot=self.bot)
 
     def scenario(self, name: str) -> ScenarioConfig:
         """Return an entry by its name."""
@@ -160,7 +162,7 @@ def load_suite(path: Path) -> Suite:
     """Return the suite that a JSON or YAML file holds, every entry checked to the last parameter.
 
     A list of scenarios is a suite, too; it is called as the file is. Files that a source names are
-    looked for beside the suite's file.
+    looked for beside the suite's file, and so is the bot.
     """
     value = read_plain(path)
     if isinstance(value, list):
@@ -186,6 +188,9 @@ def load_suite(path: Path) -> Suite:
             remedy="Give each scenario a name of its own",
         )
     suite = configure(Suite, {**value, "scenarios": entries}, where=path.name)
+    if suite.bot is not None:
+        bot = suite.bot.settled(path.resolve().parent, f"{path.name}, bot")
+        suite = suite.model_copy(update={"bot": bot})
     for scenario in suite.scenarios:
         scenario.metrics()
     return suite

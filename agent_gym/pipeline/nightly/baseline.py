@@ -170,7 +170,7 @@ def write_baseline(
         write_json(folder / "report.json", report_document(run))
         write_json(folder / "samples.json", samples_document(run.samples))
         write_json(folder / "setup.json", setup_document(setup))
-        freeze(tuple(setup.packages), folder / CODE)
+        freeze(tuple(setup.packages), folder / CODE, setup.bot_folder)
         contents = to_json({"schema": CONTENTS_SCHEMA, "files": file_hashes(folder)}) + "\n"
         record = BaselineRecord(
             id=checked_id(f"{_stamp(created_at)}-{hash_of(contents.encode())[:12]}", "baseline"),

@@ -1,8 +1,9 @@
 """Which code makes the figures: a hash of every source that can change them.
 
 It covers the package itself, the packages that the agent, the desk and the scenarios under test
-come from, what those import of the user's, files that are named besides (prompts, models), what is
-installed of the libraries that any of it needs, Python and the kind of machine.
+come from, what those import of the user's, the folder of a bot, files that are named besides
+(prompts, models), what is installed of the libraries that any of it needs, Python and the kind of
+machine.
 """
 
 from __future__ import annotations
@@ -16,11 +17,22 @@ from msgspec import Struct
 
 from agent_gym.core.manifest import fingerprint, installed_versions
 from agent_gym.core.registry import Kind, entry
+from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import Suite
 from agent_gym.pipeline.nightly.git_state import GitState, git_state
-from agent_gym.pipeline.nightly.imported import OWN, imported_libraries, imported_packages
-from agent_gym.pipeline.nightly.libraries import library_hashes, own_libraries, required
+from agent_gym.pipeline.nightly.imported import (
+    OWN,
+    imported_by_bot,
+    imported_libraries,
+    imported_packages,
+)
+from agent_gym.pipeline.nightly.libraries import (
+    library_hashes,
+    own_libraries,
+    required,
+    served_libraries,
+)
 from agent_gym.pipeline.nightly.sources import files_hash, places, sources_hash
 
 MORE_LIBRARIES = ("msgspec", "pydantic", "scipy", "scikit-learn", "river", "ta-lib")
@@ -36,6 +48,14 @@ class CodeIdentity(Struct, frozen=True):
     versions: dict[str, str]
     also: dict[str, str] = {}
     libraries: dict[str, str] = {}
+
+
+class BotCode(Struct, frozen=True):
+    """Packages of the user's, folders and distributions that a bot is made of."""
+
+    packages: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
+    libraries: tuple[str, ...] = ()
 
 
 def code_identity(
@@ -70,6 +90,15 @@ def code_identity(
 def also_hashes(also: Sequence[Path]) -> dict[str, str]:
     """Return the hashes of files and folders outside of any package, by their whole paths."""
     return {str(path): files_hash(path) for path in sorted({each.absolute() for each in also})}
+
+
+def bot_code(bot: BotConfig | None) -> BotCode:
+    """Return what a bot under test adds to the code: its folder, what that imports, a server."""
+    if bot is None or bot.folder is None:
+        return BotCode()
+    packages, imported = imported_by_bot(bot.folder)
+    libraries = required(imported) | served_libraries()
+    return BotCode(tuple(sorted(packages)), (bot.folder,), tuple(sorted(libraries)))
 
 
 def packages_of(suite: Suite, subject: Subject, imports: Sequence[str]) -> tuple[str, ...]:

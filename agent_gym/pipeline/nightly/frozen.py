@@ -27,7 +27,7 @@ from agent_gym.pipeline.nightly.folders import file_hashes, unfinished_folder
 from agent_gym.pipeline.nightly.imported import OWN
 from agent_gym.pipeline.nightly.jobs import failed_row
 from agent_gym.pipeline.nightly.libraries import OURS, distributions_of
-from agent_gym.pipeline.nightly.sources import source_files
+from agent_gym.pipeline.nightly.sources import files_of, source_files
 from agent_gym.rollouts.play import Status
 
 ENDING_S = 10.0
@@ -39,13 +39,24 @@ _ANNOUNCED = {
 """What is kept of a distribution, and the names it has when installed or beside its sources."""
 
 
-def freeze(packages: Sequence[str], target: Path) -> None:
-    """Copy the sources of packages, and what their distributions announce, into a new folder."""
+BOT = "bot-code"
+"""Where the folder of a bot is kept beside the packages; no package can have this name."""
+
+
+def freeze(packages: Sequence[str], target: Path, bot: Path | None = None) -> None:
+    """Copy the sources of packages, and what their distributions announce, into a new folder.
+
+    Args:
+        packages: Top-level packages.
+        target: The folder.
+        bot: The folder of the bot under test, which is copied, too.
+    """
     for package in packages:
         for name, path in source_files(package):
-            copy = target / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+            _copy(path, target / name)
+    if bot is not None:
+        for _, path in files_of(bot):
+            _copy(path, target / BOT / path.relative_to(bot))
     for name in sorted({each for package in packages for each in _distributions(package)}):
         found = distribution(name)
         folder = target / f"{name.replace('-', '_')}-{found.version}.dist-info"
@@ -54,6 +65,12 @@ def freeze(packages: Sequence[str], target: Path) -> None:
             texts = [text for name in names if (text := found.read_text(name)) is not None]
             if texts:
                 (folder / file).write_text(texts[0], encoding="utf-8")
+
+
+def _copy(path: Path, copy: Path) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, copy)
+    shutil.copymode(path, copy)  # a bot may be a program by itself
 
 
 def _distributions(package: str) -> tuple[str, ...]:
@@ -99,7 +116,7 @@ class FrozenCrew:
             "schema": FROZEN_WORDS,
             "code": str(code),
             "imports": list(self.imports),
-            "subject": dict(self.subject),
+            "subject": frozen_subject(self.subject, code),
             "workers": self.workers,
             "timeout_s": self.timeout_s,
             "tasks": [
@@ -161,6 +178,13 @@ class FrozenCrew:
 
     def _environment(self, code: Path) -> dict[str, str]:
         return os.environ | {"PYTHONPATH": os.pathsep.join([str(code), *self.paths])}
+
+
+def frozen_subject(subject: Mapping[str, Any], code: Path) -> dict[str, Any]:
+    """Return who was under test then, with the bot as it was then."""
+    bot = subject.get("bot")
+    kept = {} if bot is None else {"bot": {**bot, "folder": str(code / BOT)}}
+    return {**subject, **kept}
 
 
 def working_copy(code: Path, cache: Path) -> Path:

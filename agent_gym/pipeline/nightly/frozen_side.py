@@ -20,11 +20,10 @@ from typing import Any, BinaryIO, TypeAlias
 
 import agent_gym
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.registry import Ref
-from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import ScenarioConfig
 from agent_gym.pipeline.nightly.crew import FROZEN_WORDS, LocalCrew, Task
 from agent_gym.pipeline.nightly.run import CUT_SHORT
+from agent_gym.pipeline.nightly.setup import subject_of
 from agent_gym.rollouts.play import attempt
 
 Say: TypeAlias = Callable[[dict[str, Any]], None]
@@ -58,13 +57,8 @@ def _play(request: dict[str, Any], say: Say) -> None:
         )
     for name in request["imports"]:
         import_module(name)
-    said = request["subject"]
     crew = LocalCrew(
-        subject=Subject(
-            desk=Ref.model_validate(said["desk"]),
-            agent=Ref.model_validate(said["agent"]),
-            plant=said["plant"],
-        ),
+        subject=subject_of(request["subject"]),
         workers=request["workers"],
         timeout_s=request["timeout_s"],
         imports=tuple(request["imports"]),

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from agent_gym.pipeline.nightly.libraries import distributions_of, is_installed
-from agent_gym.pipeline.nightly.sources import found_places, source_files
+from agent_gym.pipeline.nightly.sources import files_of, found_places, source_files
 
 OWN = "agent_gym"
 # The program, and what an environment loads before it; neither is what it plays.
@@ -48,6 +48,19 @@ def imported_libraries(packages: Iterable[str]) -> set[str]:
         if any(is_installed(path) for path in found_places(name))
         for each in distributions_of(name)
     }
+
+
+def imported_by_bot(folder: Path) -> tuple[set[str], set[str]]:
+    """Return what the Python files of a folder import: packages of the user's, and distributions.
+
+    Modules of the folder itself are neither; all of it counts anyway.
+    """
+    paths = [path for _, path in files_of(folder)]
+    own = {path.name for path in folder.iterdir()}
+    names = {name for name in _imports(paths) if not {name, f"{name}.py"} & own}
+    installed = {name for name in names if any(is_installed(at) for at in found_places(name))}
+    libraries = {each for name in installed for each in distributions_of(name)}
+    return {name for name in names if is_of_the_user(name)}, libraries
 
 
 def loaded_packages() -> dict[str, str]:
@@ -91,7 +104,12 @@ def _is_own(name: str, path: Path) -> bool:
 def _imported_by(package: str) -> Iterator[str]:
     if package == OWN or not found_places(package):
         return
-    for _, path in source_files(package):
+    yield from _imports(path for _, path in source_files(package))
+
+
+def _imports(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield the top-level names that Python sources import."""
+    for path in paths:
         if path.suffix != ".py":
             continue
         try:

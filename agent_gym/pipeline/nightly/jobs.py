@@ -14,6 +14,7 @@ from typing_extensions import override
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import AgentError
 from agent_gym.core.registry import Ref
+from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.scenario import Episode, Subject
 from agent_gym.evaluation.scenarios.suite import ScenarioConfig, play_seed
 from agent_gym.pipeline.nightly.imported import loaded_installed, loaded_packages
@@ -31,12 +32,13 @@ class EpisodesJob(Job):
     desk: Ref
     agent: Ref
     plant: str | None = None
+    bot: BotConfig | None = None
     seeds: tuple[int, ...] = Field(min_length=1)
 
     @override
     def run(self) -> dict[str, Any]:
         """Play all seeds."""
-        subject = Subject(desk=self.desk, agent=self.agent, plant=self.plant)
+        subject = Subject(self.desk, self.agent, self.plant, self.bot)
         rows = [episode_row(self.scenario, subject, seed) for seed in self.seeds]
         if parent_process() is not None:  # a worker has nothing loaded but what it plays
             said = {"loaded": loaded_packages() | loaded_installed(_BEFORE)}
@@ -140,6 +142,7 @@ def episode_jobs(
             desk=subject.desk,
             agent=subject.agent,
             plant=subject.plant,
+            bot=subject.bot,
             seeds=tuple(seeds[at : at + at_once]),
         )
         for at in range(0, len(seeds), at_once)

@@ -58,6 +58,15 @@ def own_libraries() -> frozenset[str]:
     return frozenset(required([OURS], OUR_EXTRAS) - {normal(OURS)})
 
 
+@cache
+def served_libraries() -> frozenset[str]:
+    """Return the distributions that a server of this package is made of.
+
+    What uvicorn takes if it is there counts, too: it speaks HTTP with it.
+    """
+    return frozenset(required([OURS, "uvicorn"], frozenset({"service", "standard"})) - {OURS})
+
+
 def library_hashes(names: Iterable[str]) -> dict[str, str]:
     """Return version and hash of what is installed of each distribution."""
     known = _folders(_searched())

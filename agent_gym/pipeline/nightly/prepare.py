@@ -17,13 +17,19 @@ from msgspec.structs import replace
 
 from agent_gym.core.clock import Clock
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.files import to_json
+from agent_gym.core.files import home, to_json
 from agent_gym.core.manifest import describe
 from agent_gym.core.registry import configure, entry, unknown
+from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.plants import PLANTS
 from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import Suite, fixed_seeds
-from agent_gym.pipeline.nightly.code_identity import CodeIdentity, code_identity, packages_of
+from agent_gym.pipeline.nightly.code_identity import (
+    CodeIdentity,
+    bot_code,
+    code_identity,
+    packages_of,
+)
 from agent_gym.pipeline.nightly.crew import LocalCrew, Row, Task
 from agent_gym.pipeline.nightly.imported import OWN, imported_packages, is_of_the_user
 from agent_gym.pipeline.nightly.ledger import Ledger
@@ -70,9 +76,15 @@ def prepare(options: RunOptions, clock: Clock, baseline_id: str | None = None) -
     import_modules(options.imports)
     suite, subject = options.suite, options.subject
     check_subject(subject)
+    check_bot(suite, subject.bot)
     for scenario in suite.scenarios:
         scenario.metrics()
-    code = code_identity(packages_of(suite, subject, options.imports), also=options.also)
+    bot = bot_code(subject.bot)
+    code = code_identity(
+        imported_packages((*packages_of(suite, subject, options.imports), *bot.packages)),
+        also=(*options.also, *bot.folders),
+        libraries=bot.libraries,
+    )
     now_ns = clock.now_ns()
     setup = Setup(
         suite=suite.model_dump(mode="json", exclude_unset=True),
@@ -149,6 +161,35 @@ def check_subject(subject: Subject) -> None:
     configure(entry("desk", desk.use).config, desk.params, where=f"desk {desk.use}")
     if subject.plant is not None and subject.plant not in PLANTS:
         raise unknown("planted fault", subject.plant, tuple(sorted(PLANTS)))
+
+
+def check_bot(suite: Suite, bot: BotConfig | None) -> None:
+    """Raise ConfigError unless a bot is there exactly where one is under test."""
+    wanted = [each.name for each in suite.scenarios if each.make().needs_bot]
+    if wanted and bot is None:
+        raise ConfigError(
+            "a bot is under test, and none is named",
+            where=f"scenario {wanted[0]}",
+            expected='"bot" in the suite, or --bot COMMAND',
+            remedy='Name it, such as --bot "python my_bot/bot.py"',
+        )
+    if bot is None:
+        return
+    if not wanted:
+        raise ConfigError(
+            "no scenario of this suite is played by a bot",
+            where="bot",
+            found=", ".join(sorted({each.type for each in suite.scenarios})),
+            remedy="Leave the bot out, or add a scenario of the type sandbox_session",
+        )
+    bot.check("bot")
+    if bot.folder is not None and home().resolve().is_relative_to(bot.folder):
+        raise ConfigError(
+            "the folder of the bot holds the results, so its code would change with every night",
+            where="bot",
+            found=str(bot.folder),
+            remedy="Keep the bot in a folder of its own",
+        )
 
 
 def nightly_run(

@@ -284,10 +284,12 @@ def _whole(rows: Mapping[str, list[Row]]) -> bool:
 
 def subject_document(subject: Subject) -> dict[str, Any]:
     """Return who is under test as plain values."""
+    bot = None if subject.bot is None else subject.bot.model_dump(mode="json")
     return {
         "agent": subject.agent.model_dump(mode="json"),
         "desk": subject.desk.model_dump(mode="json"),
         "plant": subject.plant,
+        **({} if bot is None else {"bot": bot}),
     }
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from agent_gym.core.registry import Ref
+from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.scenario import Subject
 
 SETUP_SCHEMA = "agent_gym.setup/1"
@@ -19,7 +21,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     Attributes:
         suite: The suite as it was given; what was left at a default is left out.
-        subject: Agent, desk, and the fault that was planted, if any.
+        subject: Agent, desk, and the bot and the fault that was planted, if any.
         imports: Modules that register things without an entry point.
         date: Chooses the fresh seeds.
         code_hash: The code that played.
@@ -41,6 +43,12 @@ class Setup(Struct, frozen=True, kw_only=True):
     also: dict[str, str] = {}
     libraries: dict[str, str] = {}
 
+    @property
+    def bot_folder(self) -> Path | None:
+        """Return where the code of the bot under test lies, if there is one."""
+        bot = self.subject.get("bot")
+        return None if bot is None else Path(bot["folder"])
+
 
 def setup_document(setup: Setup) -> dict[str, Any]:
     """Return a setup as plain values."""
@@ -61,10 +69,12 @@ def read_setup(document: Mapping[str, Any]) -> Setup:
 
 def subject_of(document: Mapping[str, Any]) -> Subject:
     """Return who was under test."""
+    bot = document.get("bot")
     return Subject(
         desk=Ref.model_validate(document["desk"]),
         agent=Ref.model_validate(document["agent"]),
         plant=document.get("plant"),
+        bot=None if bot is None else BotConfig.model_validate(bot),
     )
 
 

@@ -1,0 +1,115 @@
+"""Every command is either known to write nothing, or says with --dry-run what it would write."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_gym.apps.cli.main import run
+from tests.apps.test_tree_cli import LEAVES
+
+READS = {
+    *("agents list", "agents show", "audit", "benchmark run", "benchmark mcp", "compare"),
+    *("data check", "data info", "desk analyze", "desk train", "desk verify-log", "desk signal"),
+    *("doctor", "experiment show", "experiment compare", "market realism", "marl verify"),
+    *("marl behaviour", "mcp", "oracle", "registry list", "registry show", "registry verify"),
+    *("registry history", "replay", "report", "snapshot verify", "snapshot show", "tokens list"),
+    *("train verify", "train speed", "train schema", "trials", "umc explain", "umc stress"),
+    "verify",
+}
+"""Commands that leave nothing behind but what a machine caches."""
+
+CASES = {
+    "backtest": "--agent rules/rsi --market synthetic/btc-1h --out run --report page.html",
+    "cleanup": "--yes",
+    "data fetch": "--symbol BTC/USDT --start 2024-01-01 --end 2024-01-02 --out bars.parquet",
+    "data import": "bars.csv --out bars.parquet",
+    "demo": "--out demo",
+    "desk play": "--out logs",
+    "desk rollback": "--store models",
+    "evaluate": "rules/rsi --market known/m1 --seeds 2 --report page.html",
+    "experiment run": "gamma_experiments",
+    "experiment search": "gamma_experiments",
+    "export": "lander-ppo --out model",
+    "gate faults": "--out faults.json",
+    "gate power": "--out power.json",
+    "gate same-code": "--out same.json",
+    "harness": "--agents 2",
+    "init": "project",
+    "judge calibrate": "--out judge.json",
+    "judge score": "",
+    "llm prepare": "",
+    "market generate": "--out market.parquet",
+    "marl ablation": "--out study",
+    "marl compare": "--out study",
+    "marl diagnose": "--out study",
+    "marl record": "--out battles",
+    "marl show": "battle.replay --out page.html",
+    "marl train": "--out teams",
+    "nightly": "--seeds 1",
+    "promotion power": "--out power.json",
+    "registry promote": "model",
+    "registry rollback": "--reason test",
+    "results lander": "--from runs --out pages",
+    "results page": "runs --out page",
+    "run": "--out run",
+    "sandbox": "--market synthetic/btc-1h --name session --new-keys keys.json",
+    "serve": "--port 0",
+    "snapshot generate": "--out snapshots",
+    "tokens add": "ann --role read",
+    "tokens revoke": "ann",
+    "train": "--config lander-ppo",
+    "train unsafe-import-zip": "their.zip --algo ppo --env LunarLander-v3 --out model",
+    "umc ablation": "--out study",
+    "umc backtest": "--market known/m1 --out walk",
+    "umc gates": "--out gates",
+    "umc train": "--market known/m1 --out agent",
+    "watch": "lander-ppo --out film.mp4",
+}
+"""Options with which a command would write."""
+
+ELSEWHERE = {"desk retrain": "trains first, and is tested with its loop"}
+
+
+@pytest.mark.parametrize(("words", "command"), LEAVES, ids=[words for words, _ in LEAVES])
+def test_a_command_that_writes_has_a_dry_run(words: str, command: Any) -> None:
+    has = any("--dry-run" in option.opts for option in command.params)
+    assert has != (words in READS), f"{words}: --dry-run, or a place among those that only read"
+    assert has == (words in CASES or words in ELSEWHERE), f"{words} has no case here"
+
+
+def test_nothing_is_listed_that_is_gone() -> None:
+    assert READS | set(CASES) | set(ELSEWHERE) == {words for words, _ in LEAVES}
+
+
+@pytest.mark.parametrize("words", CASES)
+def test_a_dry_run_writes_nothing(words: str, tmp_path: Any, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setenv("AGENT_GYM_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    given = [*words.split(), *CASES[words].split(), "--dry-run", "--json"]
+    code = run(given, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert code == 0, said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_tells_what_and_where_and_no_password(
+    tmp_path: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = "sandbox --market synthetic/btc-1h --name mine --seed 3 --dry-run --json"
+    assert run([*words.split(), "--database", "postgresql://me:hush@db/x"], as_json=True) == 0
+    text = capsys.readouterr().out
+    said = json.loads(text)
+    assert said["done"] is False
+    assert "hush" not in text
+    assert "trajectories" in said["plan"]["what"]
+    assert "--seed 3" in " ".join(map(str, said["plan"].values()))
+
+
+def test_a_dry_run_refuses_what_the_command_refuses(capsys: Any) -> None:
+    words = "backtest --agent rules/rsi --market synthetic/btc-1h --fee-bps -1 --dry-run --json"
+    assert run(words.split(), as_json=True) == 2
+    assert "--fee-bps" in json.loads(capsys.readouterr().out)["what"]
