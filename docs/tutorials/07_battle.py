@@ -33,9 +33,7 @@ training = train_team(
 )
 final = training.final
 print(f"mappo on 3m, {training.env_steps:,} steps")
-print(
-    f"  won {final.wins} of {final.episodes} fresh battles; no more is to be expected of so few steps"
-)
+print(f"  won {final.wins} of {final.episodes} fresh battles; so few steps teach next to nothing")
 
 # 2. Record one battle of the team, and one of a script that shoots at one target, from one start.
 start = Start(seed=7, episode=1)
