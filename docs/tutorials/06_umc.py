@@ -59,6 +59,7 @@ for check in verdict["checks"]:
     found = "not known" if check["found"] is None else f"{check['found']:.3f}"
     holds = "yes" if check["holds"] else "no"
     print(f"  {holds:<4} {check['name']}: {found}, asked: {check['asked']}")
+print("  (PSR, DSR and PBO ask whether luck or many trials explain it: docs/statistics.md)")
 
 # 4. One decision: the first close at which it turned from long to short or back. The very agent
 #    that decided then is asked again.
