@@ -27,15 +27,19 @@ def read_project(folder: Path) -> dict[str, Any]:
     return said if TABLE in said.get("tool", {}) else {}
 
 
-def announced_by_project(kind: str) -> dict[str, str]:
-    """Return the names of a kind that the project announces, name -> module.
+def enter_path() -> dict[str, Any]:
+    """Let the project's modules be imported; return what its file says, empty without a project.
 
     Its folder goes to the end of the path: frozen code of an earlier night comes before it.
     """
     named = os.environ.get(PROJECT_VARIABLE)
-    if not named:
-        return {}
-    groups = read_project(Path(named)).get("project", {}).get("entry-points", {})
-    if groups and named not in sys.path:
+    said = read_project(Path(named)) if named else {}
+    if named and said and named not in sys.path:
         sys.path.append(named)
+    return said
+
+
+def announced_by_project(kind: str) -> dict[str, str]:
+    """Return the names of a kind that the project announces, name -> module."""
+    groups = enter_path().get("project", {}).get("entry-points", {})
     return dict(groups.get(f"agent_gym.{kind}", {}))

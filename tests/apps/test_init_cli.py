@@ -12,6 +12,7 @@ import pytest
 
 from agent_gym.apps.cli.init import FILES
 from agent_gym.core import project
+from agent_gym.pipeline.nightly.sources import found_places
 from tests.apps.cli_samples import Call, make_call
 
 MAIN = "from agent_gym.apps.cli.main import main; main()"
@@ -85,6 +86,18 @@ def test_only_a_marked_project_is_entered(tmp_path: Path, monkeypatch: pytest.Mo
     project.read_project.cache_clear()
     with pytest.raises(project.ConfigError, match="cannot be read"):
         project.announced_by_project("agent")
+
+
+def test_sources_of_a_project_are_found_before_any_name_was_asked_for(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replay asks for the code of today first; it knows no name of the project then."""
+    folder = tmp_path / "desk_y"
+    assert call(folder)[0] == 0
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert found_places("desk_y") == ()
+    monkeypatch.setenv(project.PROJECT_VARIABLE, str(folder))
+    assert found_places("desk_y") == (folder / "desk_y",)
 
 
 @pytest.mark.timeout(1_200)

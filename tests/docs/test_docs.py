@@ -15,6 +15,7 @@ import yaml
 from typer.main import get_command
 
 from agent_gym.apps.cli.main import COMMANDS
+from tests.rollouts.postgres import binaries
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
@@ -25,6 +26,15 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 DOTTED = re.compile(r"`(agent_gym(?:\.\w+)+)`")
 LINE = re.compile(r"^(?:    |\$ )*(?:\.venv/bin/)?(agent-gym [a-z][^\n]*)$", re.MULTILINE)
 SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
+TOLD = {  # what a tutorial is about must really have happened
+    "03": ("1 regression", "exit code 1", "recorded and replayed are the same"),
+    "04": ("It does not land", "report.html"),
+    "05": ("the network is unchanged", "as trained: True"),
+    "06": ("verdict: ", "<- least"),
+    "07": ("verified", "a changed replay is refused"),
+    "08": ("filled in the same bars: yes",),
+    "09": ("all rows and steps the same: yes",),
+}
 
 
 def text_of(page):
@@ -102,25 +112,32 @@ def resolves(dotted):
 
 
 def run_script(path, folder):
-    environment = os.environ | {"AGENT_GYM_HOME": str(folder / "home")}
+    environment = os.environ | {"AGENT_GYM_HOME": str(folder / "home"), "AGENT_GYM_DATABASE": ""}
     return subprocess.run(
         [sys.executable, str(path)],
         cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
         check=False,
     )
 
 
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("script", TUTORIALS, ids=lambda path: path.stem)
-def test_tutorials_run_and_leave_nothing_behind(script, tmp_path):
+def test_tutorials_run_and_write_into_a_folder_of_their_own(script, tmp_path):
+    if "postgresql" in script.stem and binaries() is None:
+        pytest.skip("PostgreSQL is not installed")
     done = run_script(script, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) >= 5
     assert "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert len(done.stdout.splitlines()) >= 5
+    for words in TOLD.get(script.stem[:2], ()):
+        assert words in done.stdout
+    own = {f"home/tutorials/{script.stem}"}
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*/*")} <= own
+    assert {path.name for path in tmp_path.iterdir()} <= {"home"}
 
 
 def test_a_tutorial_prints_the_same_twice(tmp_path):
@@ -128,12 +145,25 @@ def test_a_tutorial_prints_the_same_twice(tmp_path):
     assert first.stdout == second.stdout != ""
 
 
-def test_tutorials_are_short_and_say_what_they_are():
-    assert [script.name[:2] for script in TUTORIALS] == ["01", "02", "03"]
+def test_without_postgresql_its_tutorial_says_what_it_needs(tmp_path):
+    script = next(path for path in TUTORIALS if "postgresql" in path.stem)
+    lost = tmp_path / script.name
+    lost.write_text(script.read_text().replace("initdb", "no_such_initdb"))
+    done = run_script(lost, tmp_path)
+    assert done.returncode == 1
+    assert "apt-get install postgresql" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_tutorials_are_short_numbered_and_on_their_page():
+    numbers = [script.name[:2] for script in TUTORIALS]
+    assert numbers == [f"{n:02}" for n in range(1, 11)]
+    page = text_of("docs/tutorials/index.md")
     for script in TUTORIALS:
         source = script.read_text(encoding="utf-8")
-        assert len(source.splitlines()) < 80
-        assert ast.get_docstring(ast.parse(source))
+        assert len(source.splitlines()) < 110
+        assert f"python docs/tutorials/{script.name}" in ast.get_docstring(ast.parse(source))
+        assert f'--8<-- "docs/tutorials/{script.name}"' in page
 
 
 @pytest.mark.parametrize("page", [page for page in SHOWN if python_of(page)])

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agent_gym.core.errors import ConfigError
+from agent_gym.core.project import enter_path
 
 LARGEST_BYTES = 200 * 2**20
 _CACHES = {"__pycache__", "node_modules"}
@@ -21,6 +22,7 @@ def found_places(package: str) -> tuple[Path, ...]:
 
     A namespace package may lie in several folders; the first that has a file is imported from.
     """
+    enter_path()  # who only asks where sources are has looked up no name yet
     try:
         spec: ModuleSpec | None = find_spec(package)
     except (ImportError, ValueError):

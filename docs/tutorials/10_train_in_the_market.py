@@ -1,6 +1,6 @@
 """Train in the market: PPO from Stable-Baselines3 on 64 accounts, tested on bars it never saw.
 
-Run it with ``python docs/tutorials/03_train_in_the_market.py``. It needs ``agent-gym[rl]``.
+Run it with ``python docs/tutorials/10_train_in_the_market.py``. It needs ``agent-gym[rl]``.
 This shows the plumbing. A few thousand steps teach a policy next to nothing, and the direction of
 the generated market cannot be predicted: do not expect it to make money. Staying out is hard to
 beat here, and a policy that earns on the test bars was lucky.
