@@ -185,7 +185,7 @@ def _settings() -> Iterator[str]:
     yield from (
         "# Settings",
         "",
-        "The models behind files and options: every field, its type, its default, its limits."
+        "The models behind files and options: every field, its type and limits, its default."
         " Unknown fields, wrong types and numbers that are not finite are refused.",
         "",
     )

@@ -94,11 +94,11 @@ class Fields:
     def table(self, model: type[Config]) -> list[str]:
         """Return the fields of a config as rows."""
         rows = [
-            f"| `{name}` | {self._type(field.annotation)} | {self._default(field)} |"
-            f" {_limits(field)} | {cell(field.description or '')} |"
+            f"| `{name}` | {self._type(field.annotation)}{_limits(field)} |"
+            f" {self._default(field)} | {cell(field.description or '')} |"
             for name, field in model.model_fields.items()
         ]
-        head = ["| field | type | default | limits | meaning |", "|---|---|---|---|---|"]
+        head = ["| field | type | default | meaning |", "|---|---|---|---|"]
         return [*head, *rows] if rows else ["It takes no parameters."]
 
     def parts(self) -> Iterator[str]:
@@ -161,4 +161,4 @@ def _limits(field: FieldInfo) -> str:
         for name, sign in LIMITS.items()
         if getattr(item, name, None) is not None
     ]
-    return cell(", ".join(found))
+    return cell("".join(f", {limit}" for limit in found))

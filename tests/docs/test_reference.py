@@ -70,8 +70,8 @@ class Outer(Config):
 def test_a_config_inside_another_gets_its_own_section():
     fields = Fields()
     rows = fields.table(Outer)
-    assert rows[2] == "| `inner` | [Inner](#inner) | its defaults |  |  |"
-    assert rows[3] == "| `words` | list of text or null | `null` |  |  |"
+    assert rows[2] == "| `inner` | [Inner](#inner) | its defaults |  |"
+    assert rows[3] == "| `words` | list of text or null | `null` |  |"
     assert "### Inner" in list(fields.parts())
 
 
