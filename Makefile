@@ -6,7 +6,7 @@ BROWSER := .venv/.browser
 DATABASE := .venv/.database
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results docs clean
+.PHONY: help gym harness demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results reference docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -83,6 +83,9 @@ marl-results: $(READY)   ## what teams come to: MAPPO, reuse and AMAL, harder ma
 	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seeds 3 --jobs 2 --out docs/results || test $$? = 4
 	$(MARL) compare --algos mappo,mappo-reuse --maps 2s3z,3s_vs_5z --seeds 5 --steps 250000 --jobs 2 --out docs/results --name marl_hard
 	$(MARL) ablation --maps 3m:kills@100000 --seeds 10 --jobs 2 --out docs/results
+
+reference: $(READY)      ## the pages of docs/reference, written again from the code
+	$(BIN)/python -m scripts.make_reference
 
 docs: $(READY)           ## the documentation site, into site/
 	$(BIN)/mkdocs build --strict
