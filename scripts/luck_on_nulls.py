@@ -72,7 +72,7 @@ def draw_luck(found: dict[str, Any], target: Path) -> None:
     """Draw one rule, and the best of all rules, over the paths of a null."""
     all_of_them = np.array(found["sharpe"])
     figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
-    places = np.linspace(-4, 4, 41)
+    places = np.linspace(-4, 4, 41).tolist()
     one = all_of_them[:, list(found["rules"]).index("rules/sma-cross")]
     axes.hist(one, places, alpha=0.6, label="rules/sma-cross")
     axes.hist(all_of_them.max(axis=1), places, alpha=0.6, label="best of eight rules")

@@ -7,6 +7,7 @@ import pytest
 
 from agent_gym.apps.cli.main import COMMANDS
 from agent_gym.core.registry import Config, names
+from agent_gym.pipeline.automation.readiness import MIN_GROUP_SIZE, MIN_TRAJECTORIES
 from scripts.make_reference import FOLDER, outdated, pages
 from scripts.reference_words import Fields, cell, plain
 
@@ -16,8 +17,8 @@ REMEDY = "run python -m scripts.make_reference and commit docs/reference"
 @pytest.fixture(scope="module")
 def made():
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("AGENT_GYM_HOME", raising=False)
-        patch.delenv("TRAINING_MIN_TRAJECTORIES", raising=False)
+        for name in ("AGENT_GYM_HOME", MIN_TRAJECTORIES, MIN_GROUP_SIZE):
+            patch.delenv(name, raising=False)  # they change defaults
         return pages()
 
 
@@ -36,6 +37,18 @@ def test_every_command_and_every_name_has_a_place(made):
     shipped = {name for name in names("scenario") if "/" not in name} & named
     assert {"flash_crash", "signal_throughput"} <= shipped
     assert {"rules/sma-cross", "known/m1", "door/pipe", "umc/exact", "battle"} <= named
+
+
+def test_every_variable_of_ours_is_described():
+    package = FOLDER.parents[1] / "agent_gym"
+    found = {
+        name
+        for path in package.rglob("*.py")
+        for name in re.findall(r'"(AGENT_GYM_[A-Z_]+)"', path.read_text("utf-8"))
+    } - {"AGENT_GYM_PROBE_SECRET"}  # what doctor lets a caged program look for
+    page = (FOLDER / "environment.md").read_text("utf-8")
+    assert found
+    assert [name for name in {*found, MIN_TRAJECTORIES, MIN_GROUP_SIZE} if name not in page] == []
 
 
 def test_no_two_sections_of_a_page_share_a_link(made):
