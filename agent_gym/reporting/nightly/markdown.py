@@ -107,8 +107,10 @@ def _second(result: NightlyResult) -> str:
     found = counts(result)
     same = found["unchanged"] + found["no_difference_seen"]
     figures = (
-        many(found["improvement"], "improvement"),
-        f"{same} of {many(sum(found.values()), 'metric')} without a difference",
+        many(found["improvement"], "improvement") if result.diff else "",
+        f"{same} of {many(sum(found.values()), 'metric')} without a difference"
+        if result.diff
+        else "",
         f"suite {code(result.run.suite_id)} v{result.run.suite_version}",
         f"commit {code(result.run.code.commit[:12])}" if result.run.code.commit else "",
     )
