@@ -25,6 +25,32 @@ RUNS, STEPS, TRAJECTORIES = 300, 20_000, 30
 OWN = ("data:", "chrome:", "chrome-untrusted:", "about:")
 
 
+MARK = "window.harmed=(window.harmed||0)+1"
+PAYLOADS = (
+    f"<script>{MARK}</script>",
+    f"<img src=x onerror={MARK}>",
+    f"'\"><svg/onload={MARK}>",
+    f"</textarea></script><script>{MARK}</script>",
+    f"javascript:{MARK}",
+    "{{constructor.constructor('" + MARK + "')()}}",
+    "${" + MARK + "}",
+    "`+" + MARK + "+`",
+    f":{MARK}",
+)
+# What each page reads from its address.
+ADDRESSES = {
+    "/runs": ("text", "suite", "light", "sort", "page"),
+    "/scenarios": ("suite", "metric"),
+    "/replay": ("id", "step"),
+    "/models": ("model",),
+    "/agents": ("name",),
+    "/battles": ("name",),
+    "/data": ("id",),
+    "/training": ("name",),
+    "/trajectories": ("agent", "after"),
+}
+
+
 class Site:
     """A served folder with much in it."""
 

@@ -8,18 +8,20 @@ from functools import cache
 from importlib.resources import files
 
 _PLACE = re.compile(r"\\\{([a-z]+)\\\}")
+_HOLE = re.compile(r"\{[a-z]+\}")
 _BETWEEN = "; "
 LONGEST = 600  # longer ones are nobody's phrase, and patterns get slow on them
 
 
 @cache
 def book(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return how sentences begin and end, and what they are in a language; none for English."""
+    """Return what sentences look like and what they are, the wordiest first; none in English."""
     path = files("agent_gym.apps.dashboard") / "texts" / f"phrases.{language}.json"
     if not path.is_file():
         return ()
     found: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    return tuple((_pattern(english), other) for english, other in found.items())
+    wordiest = sorted(found, key=lambda english: -len(_HOLE.sub("", english)))
+    return tuple((_pattern(english), found[english]) for english in wordiest)
 
 
 def translated(language: str, sentence: str) -> str:
@@ -46,4 +48,10 @@ def translated(language: str, sentence: str) -> str:
 
 
 def _pattern(english: str) -> re.Pattern[str]:
-    return re.compile(_PLACE.sub(r"(?P<\1>.+?)", re.escape(english)), re.DOTALL)
+    """Return what a phrase looks like; a place called ``words`` may hold several sentences."""
+    return re.compile(_PLACE.sub(_place, re.escape(english)), re.DOTALL)
+
+
+def _place(found: re.Match[str]) -> str:
+    name = found.group(1)
+    return f"(?P<{name}>.+)" if name == "words" else f"(?P<{name}>[^;]+?)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_gym.apps.dashboard.charts import spoken
 from agent_gym.apps.dashboard.figures.backtests import (
     BacktestFigures,
     backtest_figures,
@@ -61,14 +62,16 @@ def _one(words: Words, found: BacktestFigures) -> View:
     charts = found.saved.charts
     blocks: list[Block] = [Markup("about", _about(words, found))]
     if "linked" in charts:
-        blocks.append(Chart("linked", charts["linked"], words("agents.chart", name=subject), 720))
+        drawn = spoken(charts["linked"], words.said)
+        blocks.append(Chart("linked", drawn, words("agents.chart", name=subject), 720))
         if found.saved.regimes:
             blocks.append(Markup("regimes", _regimes(words, found), wide=True))
     else:
         blocks.append(Markup("nochart", el("p", words("agents.no_chart"), class_="faint")))
     if "versus" in charts:
         height = 90 + 34 * max(1, len(found.arms) - 1)
-        blocks.append(Chart("versus", charts["versus"], words("agents.versus"), height))
+        drawn = spoken(charts["versus"], words.said)
+        blocks.append(Chart("versus", drawn, words("agents.versus"), height))
     blocks += [
         Markup("figures", _figures(words, found), wide=True),
         Markup("fills", _fills(words, found), wide=True),
@@ -109,9 +112,11 @@ def _regimes(words: Words, found: BacktestFigures) -> Safe:
     """Return what was earned in each state of the market; its colour is that of the chart."""
     rows: list[list[Part]] = [
         [
-            text(
+            el(
+                "span",
                 el("i", class_="swatch", style=f"background: {colour(each['colour'])}"),
                 words.said(str(each["name"])),
+                class_="state",
             ),
             f"{100.0 * each['share']:.1f} %",
             percent(each["market"]),

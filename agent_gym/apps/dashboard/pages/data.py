@@ -42,7 +42,7 @@ def view(visit: Visit) -> View:
 def _list(words: Words, found: DataPage) -> Safe:
     rows: list[list[Part]] = [
         [
-            link(place(HERE, [("id", row.name)]), row.name),
+            link(place(HERE, [("id", row.name)]), row.name[:12], title=row.name, class_="mono"),
             row.snapshot.config.scenario,
             f"{row.snapshot.ticks:,}",
             f"{len(row.snapshot.predictions):,}",
