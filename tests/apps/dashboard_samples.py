@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -102,6 +104,21 @@ class Reader:
         self.one("button").click()
         self.until("h1")
         self.driver.get_log("browser")  # the 401 that asked for the token
+
+    def forget(self) -> None:
+        """Lose the session, as somebody has who was never here."""
+        self.driver.delete_all_cookies()
+
+    @contextmanager
+    def somebody_else(self, role: str) -> Iterator[None]:
+        """Be somebody of another role for a while, in the same browser."""
+        self.forget()
+        self.login(role)
+        try:
+            yield
+        finally:
+            self.forget()
+            self.login()
 
     def open(self, path: str) -> None:
         self.driver.get(f"{self.site.url}{path}")

@@ -176,15 +176,11 @@ def test_a_page_stays_up_to_date_and_does_not_disturb(victim, hostile):
     assert "order=up" in victim.driver.current_url
 
 
-def test_a_revoked_token_sees_nothing_new(hostile, tmp_path):
+def test_a_revoked_token_sees_nothing_new(victim, hostile):
     file = TokenFile(hostile.folder / FILE)
     token, text = file.add("gone soon", "read")
     hostile.tokens["read"] = text
-    reader = Reader(hostile, tmp_path)
-    try:
-        reader.login("read")
-        reader.open("/dashboard/runs")
+    with victim.somebody_else("read"):
+        victim.open("/dashboard/runs")
         file.revoke(token.id)
-        reader.until("#token")  # the page itself notices
-    finally:
-        reader.close()
+        victim.until("#token")  # the page itself notices

@@ -12,7 +12,7 @@ from agent_gym.evaluation.figures import FIGURES
 from agent_gym.reporting.rl.overview import experiment_progress
 from agent_gym.reporting.text import number, percent
 from agent_gym.rollouts.database import TrajectoryStore
-from tests.apps.dashboard_samples import STEPS, TRAJECTORIES, Reader
+from tests.apps.dashboard_samples import STEPS, TRAJECTORIES
 from tests.reporting.browsing import needs_browser
 
 pytestmark = needs_browser
@@ -189,17 +189,13 @@ def test_a_model_that_the_gate_has_refused_is_not_deployed(reader, site):
     assert reader.text("#champion") == "v1.0.0"
 
 
-def test_who_only_reads_cannot_change_who_serves(site, tmp_path):
-    other = Reader(site, tmp_path)
-    try:
-        other.login("read")
-        other.open("/dashboard/models")
-        assert "needs the role admin" in other.text("#only-admin")
-        assert not other.all("#rollback")
-        other.open("/dashboard/settings")
-        assert "Tokens" not in other.text("#main")
-    finally:
-        other.close()
+def test_who_only_reads_cannot_change_who_serves(reader):
+    with reader.somebody_else("read"):
+        reader.open("/dashboard/models")
+        assert "needs the role admin" in reader.text("#only-admin")
+        assert not reader.all("#rollback")
+        reader.open("/dashboard/settings")
+        assert "Tokens" not in reader.text("#main")
 
 
 def test_a_battle_is_played_again(reader, site):
