@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_gym.core.clock import HOUR_NS, MINUTE_NS, SystemClock
-from agent_gym.core.files import write_json
+from agent_gym.core.files import atomic_path, write_json
 from agent_gym.core.manifest import fingerprint
 from agent_gym.core.registry import Ref
 from agent_gym.core.seeds import Seeds
@@ -42,12 +43,14 @@ from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.harness.first_champion import untrained
 from agent_gym.pipeline.harness.workspace import LoopFolder
+from agent_gym.reporting.encoding import encode
 from agent_gym.rollouts.database import JudgmentRecord, TrajectoryStore
 from agent_gym.rollouts.database.encoding import Layout, StepRows
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.result import RunFolder, TrainingResult
 from scripts.seed_nights import seed_runs
 
+FPS = 25
 NAMES = ("mid return 5", "volatility", "spread", "position", "cash")
 LAYOUT = Layout(1, len(NAMES))
 UNSEEN: dict[str, Any] = {
@@ -288,6 +291,16 @@ def seed_training(folder: Path, steps: int = 200_000) -> None:
     for arm, level in (("ppo", 240.0), ("a2c", 120.0)):
         for seed_number in range(3):
             _training_run(folder / "experiments" / "lander" / arm, seed_number, level, steps)
+    with atomic_path(folder / "videos" / "lander-ppo.mp4") as video:
+        video.write_bytes(encode(_film(), FPS))
+
+
+def _film() -> Iterator[NDArray[np.uint8]]:
+    """Yield a white block that comes down a dark picture."""
+    for at in range(FPS):
+        frame = np.full((96, 160, 3), 20, np.uint8)
+        frame[2 * at : 2 * at + 16, 72:88] = 255
+        yield frame
 
 
 def _training_run(arm: Path, seed_number: int, level: float, steps: int) -> None:

@@ -38,9 +38,9 @@ def site(tmp_path_factory):
     made.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def reader(site, tmp_path_factory):
-    """Return a browser that has shown its token."""
+    """Return one browser that has shown its token, for all tests of the dashboard."""
     made = import_module(DASHBOARD).Reader(site, tmp_path_factory.mktemp("browser"))
     made.login()
     yield made

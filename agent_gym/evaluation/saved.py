@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ import polars as pl
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.files import write_json
 from agent_gym.evaluation.baselines import Comparison
+from agent_gym.evaluation.regimes import by_state, market_states
 from agent_gym.evaluation.results import EQUITY, FILLS, RESULTS, staged
 from agent_gym.evaluation.tearsheet import Sheet, write_sheet
+from agent_gym.evaluation.tearsheet.axes import regime_colours
 from agent_gym.evaluation.tearsheet.linked import linked_option
 from agent_gym.evaluation.tearsheet.options import versus_option
 
-FOLDER, CHARTS = "backtests", "charts.json"
+FOLDER, CHARTS, REGIMES = "backtests", "charts.json", "regimes.json"
 MOST_FILLS = 500
 
 
@@ -29,11 +31,14 @@ class SavedBacktest:
         name: Of its folder.
         results: What ``results.json`` says.
         charts: ECharts options by name, as they were drawn when it was saved; may be empty.
+        regimes: What was earned in each state of the market (``StateFigures``), with the colour
+            that the charts give it; empty for a short market.
     """
 
     name: str
     results: dict[str, Any]
     charts: dict[str, Any]
+    regimes: tuple[dict[str, Any], ...] = ()
 
 
 def save_comparison(
@@ -50,17 +55,28 @@ def save_comparison(
     with staged(out) as stage:
         comparison.main.write(stage)
         write_json(stage / RESULTS, comparison.payload())
-        write_json(stage / CHARTS, charts_of(sheet))
+        charts, regimes = charts_of(sheet)
+        write_json(stage / CHARTS, charts)
+        write_json(stage / REGIMES, {"states": regimes})
         for page in pages:
             write_sheet(stage / page, sheet)
 
 
-def charts_of(sheet: Sheet) -> dict[str, Any]:
-    """Return the charts of a sheet by name."""
+def charts_of(sheet: Sheet) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the charts of a sheet by name, and what was earned in each state of its market."""
+    bars, regimes = sheet.bars, list[dict[str, Any]]()
+    states = None if bars is None else market_states(bars, sheet.ts)
+    if bars is not None and states is not None:
+        spans = states.spans()
+        sheet, colours = replace(sheet, regimes=spans), regime_colours(spans)
+        regimes = [
+            asdict(each) | {"colour": colours[each.name]}
+            for each in by_state(states, bars.close, sheet.equity)
+        ]
     charts: dict[str, Any] = {"linked": linked_option(sheet)}
     if sheet.versus:
         charts["versus"] = versus_option(sheet.versus)
-    return charts
+    return charts, regimes
 
 
 def saved_backtests(folder: Path) -> tuple[SavedBacktest, ...]:
@@ -81,7 +97,8 @@ def read_backtest(folder: Path, name: str) -> SavedBacktest:
         )
     path = known[name]
     charts = _object(path / CHARTS) if (path / CHARTS).is_file() else {}
-    return SavedBacktest(name, _object(path / RESULTS), charts)
+    told = _object(path / REGIMES) if (path / REGIMES).is_file() else {"states": []}
+    return SavedBacktest(name, _object(path / RESULTS), charts, tuple(told["states"]))
 
 
 def last_fills(folder: Path, name: str, most: int = MOST_FILLS) -> pl.DataFrame:

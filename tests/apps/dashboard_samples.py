@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,6 +25,32 @@ PATIENCE_S = 60
 RUNS, STEPS, TRAJECTORIES = 300, 20_000, 30
 # What Chromium does of its own accord when it starts and is no request of a page.
 OWN = ("data:", "chrome:", "chrome-untrusted:", "about:")
+
+
+MARK = "window.harmed=(window.harmed||0)+1"
+PAYLOADS = (
+    f"<script>{MARK}</script>",
+    f"<img src=x onerror={MARK}>",
+    f"'\"><svg/onload={MARK}>",
+    f"</textarea></script><script>{MARK}</script>",
+    f"javascript:{MARK}",
+    "{{constructor.constructor('" + MARK + "')()}}",
+    "${" + MARK + "}",
+    "`+" + MARK + "+`",
+    f":{MARK}",
+)
+# What each page reads from its address.
+ADDRESSES = {
+    "/runs": ("text", "suite", "light", "sort", "page"),
+    "/scenarios": ("suite", "metric"),
+    "/replay": ("id", "step"),
+    "/models": ("model",),
+    "/agents": ("name",),
+    "/battles": ("name",),
+    "/data": ("id",),
+    "/training": ("name",),
+    "/trajectories": ("agent", "after"),
+}
 
 
 class Site:
@@ -76,6 +104,21 @@ class Reader:
         self.one("button").click()
         self.until("h1")
         self.driver.get_log("browser")  # the 401 that asked for the token
+
+    def forget(self) -> None:
+        """Lose the session, as somebody has who was never here."""
+        self.driver.delete_all_cookies()
+
+    @contextmanager
+    def somebody_else(self, role: str) -> Iterator[None]:
+        """Be somebody of another role for a while, in the same browser."""
+        self.forget()
+        self.login(role)
+        try:
+            yield
+        finally:
+            self.forget()
+            self.login()
 
     def open(self, path: str) -> None:
         self.driver.get(f"{self.site.url}{path}")

@@ -6,9 +6,10 @@ import pytest
 
 from agent_gym.evaluation.gate import GatePolicy
 from agent_gym.pipeline.nightly.history import RunFilter, RunHistory
+from agent_gym.pipeline.nightly.trends import trends
 from agent_gym.pipeline.nightly.workspace import Workspace
 from agent_gym.reporting.text import number
-from tests.apps.dashboard_samples import RUNS, TRAJECTORIES, Reader
+from tests.apps.dashboard_samples import RUNS, TRAJECTORIES
 from tests.reporting.browsing import needs_browser
 
 pytestmark = needs_browser
@@ -33,25 +34,22 @@ def query(reader):
     return parse_qs(urlsplit(reader.driver.current_url).query)
 
 
-def test_who_has_no_token_sees_a_form_and_who_has_one_comes_in(site, tmp_path):
-    reader = Reader(site, tmp_path)
-    try:
-        reader.driver.get(f"{site.url}/dashboard/runs?light=bad")
-        assert "needs a token" in reader.text("main")
-        reader.one("#token").send_keys("agym_00000000_" + "x" * 43)
-        reader.one("button").click()
-        reader.until(".wrong")
-        reader.one("#token").send_keys(site.tokens["read"])
-        reader.one("button").click()
-        reader.until("#runs")
-        assert query(reader) == {"light": ["bad"]}  # where one wanted to go in the first place
-        reader.one("form[action$=logout] button").click()
-        reader.until("#token")
-        reader.driver.get(f"{site.url}/dashboard/runs")
-        reader.until("#token")
-        assert reader.hosts() <= {urlsplit(site.url).netloc}
-    finally:
-        reader.close()
+def test_who_has_no_token_sees_a_form_and_who_has_one_comes_in(reader, site):
+    reader.forget()
+    reader.driver.get(f"{site.url}/dashboard/runs?light=bad")
+    assert "needs a token" in reader.text("main")
+    reader.one("#token").send_keys("agym_00000000_" + "x" * 43)
+    reader.one("button").click()
+    reader.until(".wrong")
+    reader.one("#token").send_keys(site.tokens["read"])
+    reader.one("button").click()
+    reader.until("#runs")
+    assert query(reader) == {"light": ["bad"]}  # where one wanted to go in the first place
+    reader.one("form[action$=logout] button").click()
+    reader.until("#token")
+    reader.driver.get(f"{site.url}/dashboard/runs")
+    reader.until("#token")
+    reader.login()
 
 
 def test_home_answers_whether_the_night_was_good(reader, site, history):
@@ -71,7 +69,12 @@ def test_home_answers_whether_the_night_was_good(reader, site, history):
     for finding in diff["regressions"]:
         assert finding["id"] in attention
     lights = [each.get_attribute("class") for each in reader.all(".strip a")]
-    assert lights == [row.light for row in history.page(limit=60)][::-1]
+    nights = history.page(limit=60)[::-1]
+    assert lights == [row.light for row in nights]
+    moved = trends(nights, history.directions())
+    assert moved[0].name == "flash_crash/max_drawdown"
+    assert reader.texts("#trends li a") == [each.name for each in moved]
+    assert f"last {number(moved[0].values[-1])}" in reader.text("#trends li")
 
 
 def test_runs_are_paged_filtered_and_sorted(reader, history):
@@ -109,12 +112,19 @@ def test_marked_runs_are_compared_worst_first_and_only_changed(reader, history):
     reader.one("#compare").click()
     reader.until_text("h1", "Compare runs")
     assert query(reader)["run"] == ids
-    compared = history.compare(history.get(ids))
+    compared = history.compare(history.get(ids[::-1]))  # the oldest is the reference
     worst = sorted(compared, key=lambda each: -each.worst)
     rows = reader.cells(".wide")
     assert [row[0].split()[0] for row in rows] == [each.name for each in worst]
     assert rows[0][1] == number(worst[0].values[0])
     assert rows[0][2].splitlines()[0] == number(worst[0].values[1])
+    reader.one("thead a[href*=reference]").click()
+    reader.wait.until(lambda _: query(reader).get("reference") == [ids[1]])
+    reader.until(".content h1")
+    turned = history.compare(history.get([ids[1], ids[2], ids[0]]))
+    first = max(turned, key=lambda each: each.worst)
+    top = reader.cells(".wide")[0]
+    assert (top[0].split()[0], top[1]) == (first.name, number(first.values[0]))
     same = ids[0]
     reader.open(f"/dashboard/compare?run={same}&run={ids[1]}")
     reader.one("#changed").click()

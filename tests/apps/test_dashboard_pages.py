@@ -10,9 +10,9 @@ from agent_gym.apps.api.routes.common import ADMIN_REQUEST
 from agent_gym.evaluation.battle import read_header, replays_in
 from agent_gym.evaluation.figures import FIGURES
 from agent_gym.reporting.rl.overview import experiment_progress
-from agent_gym.reporting.text import number
+from agent_gym.reporting.text import number, percent
 from agent_gym.rollouts.database import TrajectoryStore
-from tests.apps.dashboard_samples import STEPS, TRAJECTORIES, Reader
+from tests.apps.dashboard_samples import STEPS, TRAJECTORIES
 from tests.reporting.browsing import needs_browser
 
 pytestmark = needs_browser
@@ -56,6 +56,11 @@ def test_a_backtest_shows_candles_trades_and_curves_on_one_zoom(reader, site):
     sharpe = next(figure for figure in FIGURES if figure.name == "sharpe")
     assert table[sharpe.heading][0] == sharpe.format(results["metrics"]["sharpe"])
     assert results["equity_hash"] in reader.text(".facts")
+    states = json.loads((folder / "regimes.json").read_text())["states"]
+    for each in states:
+        told = [percent(each["market"]), percent(each["arms"]["rules/momentum"])]
+        assert table[each["name"]][:3] == [f"{100 * each['share']:.1f} %", *told]
+    assert len(by_name["price"]["markArea"]["data"]) > len(states)
     reader.open("/dashboard/agents?name=../..")
     assert "there is no such backtest" in reader.text(".card.bad")
 
@@ -130,13 +135,23 @@ def test_a_training_shows_every_seed(reader, site):
     assert len(series) == len(seeds)
     for line, seed in zip(series, seeds, strict=True):
         assert np.array(line["data"]) == pytest.approx(np.array(seed.curve))
-    assert "Nothing was filmed yet" in reader.text("#main")
+
+
+def test_a_video_is_played(reader):
+    reader.open("/dashboard/training")
+    reader.script("const film = document.querySelector('video'); film.muted = true; film.play()")
+    state = "const film = document.querySelector('video');"
+    reader.wait.until(lambda _: reader.script(f"{state} return film.currentTime") > 0.2)
+    assert reader.script(f"{state} return [film.videoWidth, film.videoHeight]") == [160, 96]
+    assert reader.script(f"{state} return film.error") is None
+    assert "lander-ppo.mp4" in reader.text("video + figcaption")
 
 
 def test_a_model_is_deployed_and_rolled_back(reader, site, store):
     champion, challenger = site.names["champion"], site.names["challenger"]
     reader.open("/dashboard/models")
-    assert reader.text("#champion") == champion[:12]
+    assert reader.text("#champion") == "v1.0.0"
+    assert champion[:12] in reader.text(".wide")
     versions = [row[0] for row in reader.cells(".wide")][:3]
     assert versions == ["v1.0.2", "v1.0.1", "v1.0.0"]
     reader.open(f"/dashboard/models?model={challenger}")
@@ -171,20 +186,16 @@ def test_a_model_that_the_gate_has_refused_is_not_deployed(reader, site):
     reader.wait.until(lambda _: reader.one("#confirm-deploy").is_displayed())
     reader.one("#confirm-deploy").click()
     reader.until(".q-notification")
-    assert reader.text("#champion") == site.names["champion"][:12]
+    assert reader.text("#champion") == "v1.0.0"
 
 
-def test_who_only_reads_cannot_change_who_serves(site, tmp_path):
-    other = Reader(site, tmp_path)
-    try:
-        other.login("read")
-        other.open("/dashboard/models")
-        assert "needs the role admin" in other.text("#only-admin")
-        assert not other.all("#rollback")
-        other.open("/dashboard/settings")
-        assert "Tokens" not in other.text("#main")
-    finally:
-        other.close()
+def test_who_only_reads_cannot_change_who_serves(reader):
+    with reader.somebody_else("read"):
+        reader.open("/dashboard/models")
+        assert "needs the role admin" in reader.text("#only-admin")
+        assert not reader.all("#rollback")
+        reader.open("/dashboard/settings")
+        assert "Tokens" not in reader.text("#main")
 
 
 def test_a_battle_is_played_again(reader, site):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agent_gym.apps.dashboard.view import Option
@@ -52,6 +52,33 @@ def _key(name: str) -> str:
     return f" {name}" if name.startswith(":") else name
 
 
+def spoken(option: Option, said: Callable[[str], str]) -> dict[str, Any]:
+    """Return a chart of the rooms below whose series, axes and legend are in another language.
+
+    Args:
+        option: What was kept.
+        said: Says a name in the reader's language.
+    """
+
+    def named(parts: Any) -> Any:
+        if isinstance(parts, list):
+            return [named(part) for part in parts]
+        if isinstance(parts, Mapping) and isinstance(parts.get("name"), str):
+            return {**parts, "name": said(parts["name"])}
+        return parts
+
+    made = {key: named(value) for key, value in option.items()}
+    legend = made.get("legend")
+    if isinstance(legend, Mapping):
+        chosen = legend.get("selected") or {}
+        made["legend"] = {
+            **legend,
+            "data": [said(str(each)) for each in legend.get("data", [])],
+            "selected": {said(str(each)): on for each, on in chosen.items()},
+        }
+    return made
+
+
 def lines(
     series: Sequence[Mapping[str, Any]],
     *,
@@ -70,7 +97,7 @@ def lines(
         "grid": {
             "left": 56,
             "right": 20,
-            "top": 36,
+            "top": 52 if y else 36,
             "bottom": 64 if zoom else 28,
         },
         "xAxis": dict(x),

@@ -15,6 +15,7 @@ from nicegui import run, ui
 from agent_gym.apps.api.front_door import DASHBOARD, cookie_of, language_of
 from agent_gym.apps.api.tokens import Token, TokenFile
 from agent_gym.apps.dashboard.files import install_files
+from agent_gym.apps.dashboard.packed import PackedFiles
 from agent_gym.apps.dashboard.pages import PAGES
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.shell import THEMES, Screen, show
@@ -39,6 +40,7 @@ def mount(app: FastAPI, tokens: TokenFile) -> None:
         ui.page(page.path, response_timeout=SLOWEST_S)(_builder(app, tokens, page))
     # It looks at every object of the process for its server, deprecated ones of others too.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"nicegui\.ui_run_with")
+    pages_app.add_middleware(PackedFiles)
     pages_app.config.socket_io_js_transports = ["websocket"]
     ui.run_with(
         app,

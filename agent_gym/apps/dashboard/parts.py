@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
@@ -15,6 +16,8 @@ RUN, HISTORY = "/dashboard/run", "/dashboard/scenarios"
 MODEL, REPLAY = "/dashboard/models", "/dashboard/replay"
 TONES = {"good": "good", "bad": "bad", "unsure": "unsure"}
 SIGNS = {"good": "✓", "bad": "✗", "unsure": "?"}
+HASH = 64
+_COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
@@ -73,6 +76,8 @@ def model_link(model_hash: str | None, shown: str | None = None) -> Safe:
     """Return a link to a model; a dash where there is none."""
     if not model_hash:
         return text("-")
+    if len(model_hash) != HASH:  # a name that no registry knows
+        return text(model_hash)
     return link(place(MODEL, [("model", model_hash)]), shown or model_hash[:12])
 
 
@@ -96,11 +101,26 @@ def table(
     rows: Sequence[Sequence[Part]],
     *,
     numbers: Sequence[int] = (),
+    sorts: Mapping[int, str] | None = None,
 ) -> Safe:
-    """Return a table; its first column names the row, columns in ``numbers`` stand right."""
+    """Return a table.
+
+    Args:
+        caption: What it shows.
+        heads: Of the columns; the first column names the row.
+        rows: The cells.
+        numbers: Columns that stand right.
+        sorts: Columns that the rows can be sorted by, and how they are now (``aria-sort``).
+    """
     numeric = set(numbers)
     top = [
-        el("th", head, scope="col", class_="num" if at in numeric else None)
+        el(
+            "th",
+            head,
+            scope="col",
+            class_="num" if at in numeric else None,
+            aria_sort=(sorts or {}).get(at),
+        )
         for at, head in enumerate(heads)
     ]
     body = [
@@ -152,6 +172,21 @@ def bars_picture(label: str, values: Sequence[float]) -> Safe:
         )
         for at, value in enumerate(values)
     ]
+    return _picture(label, *shapes)
+
+
+def line_picture(label: str, values: Sequence[float]) -> Safe:
+    """Return a small line without axes, drawn by the page itself."""
+    low, high = min(values), max(values)
+    size, width = (high - low) or 1.0, 100.0 / max(len(values) - 1, 1)
+    points = [
+        f"{at * width:.2f},{44.0 - 42.0 * (value - low) / size:.2f}"
+        for at, value in enumerate(values)
+    ]
+    return _picture(label, el("polyline", points=" ".join(points)))
+
+
+def _picture(label: str, *shapes: Safe) -> Safe:
     return el(
         "svg",
         *shapes,
@@ -160,6 +195,39 @@ def bars_picture(label: str, values: Sequence[float]) -> Safe:
         preserveAspectRatio="none",
         role="img",
         aria_label=label,
+    )
+
+
+def colour(said: object) -> str:
+    """Return a colour that a file names; anything else could be another style, and is grey."""
+    return said if isinstance(said, str) and _COLOUR.fullmatch(said) else "#8a8a8a"
+
+
+def folded(title: str, body: Part) -> Safe:
+    """Return something long that is shown when its title is pressed."""
+    return el("details", el("summary", title), body, class_="card")
+
+
+def filters(words: Words, query: Query, *fields: Part, clear: bool = False) -> Safe:
+    """Return a form that puts what was chosen into the address.
+
+    Args:
+        words: The language.
+        query: Where the form leads to.
+        fields: What can be chosen.
+        clear: Whether there is a way back to everything.
+    """
+    back = link(query.path, words("filter.clear"), class_="button") if clear else None
+    return el(
+        "form",
+        *fields,
+        el("button", words("filter.go"), type="submit", class_="main"),
+        back,
+        method="get",
+        action=query.path,
+        class_="filters card",
+        role="search",
+        aria_label=words("filter.label"),
     )
 
 

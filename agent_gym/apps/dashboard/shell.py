@@ -24,7 +24,7 @@ from agent_gym.apps.dashboard.view import Block, Chart, Markup, Page, View, Visi
 from agent_gym.apps.dashboard.words import LANGUAGES
 
 LIVE_S = 5.0
-FRAME_PX = 20
+FRAME_PX = 56
 THEMES = ("auto", "light", "dark")
 
 
@@ -206,7 +206,9 @@ def _markup(block: Markup) -> ui.html:
 def _frame(block: Chart) -> ui.element:
     """Return the place of a chart, as high as it will be, so that nothing moves when it comes."""
     figure = ui.element("figure").classes("card chart")
-    figure.props["role"], figure.props["aria-label"] = "img", block.label
+    figure.props["aria-label"] = block.label
+    with figure:
+        ui.html(el("span", block.label), sanitize=False, tag="figcaption")
     return figure.style(f"min-height: {block.height_px + FRAME_PX}px")
 
 

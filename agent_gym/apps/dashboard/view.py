@@ -134,8 +134,8 @@ def failure(words: Words, error: AgentGymError) -> Markup:
     for name in ("where", "found", "expected", "remedy"):
         value = getattr(error, name)
         if value is not None:
-            rows += [el("dt", words(f"error.{name}")), el("dd", str(value))]
-    body = text(el("h2", error.what), el("dl", *rows, class_="facts"))
+            rows += [el("dt", words(f"error.{name}")), el("dd", words.said(str(value)))]
+    body = text(el("h2", words.said(error.what)), el("dl", *rows, class_="facts"))
     return Markup("error", el("section", body, class_="card bad", role="alert"))
 
 

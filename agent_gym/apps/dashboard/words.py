@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from agent_gym.apps.dashboard.phrases import translated
+
 LANGUAGES = {"en": "English", "ru": "Русский"}
 
 
@@ -37,3 +39,7 @@ class Words:
     def known(self, prefix: str, word: str) -> str:
         """Return the text of a word of the stores, or the word itself if it has none."""
         return table(self.language).get(f"{prefix}.{word}", word)
+
+    def said(self, sentence: str) -> str:
+        """Return a sentence of the rooms below; one that has no translation stays English."""
+        return translated(self.language, sentence)

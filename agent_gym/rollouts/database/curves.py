@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from agent_gym.rollouts.database.step_files import StepFiles
 from agent_gym.rollouts.database.tables import Trajectory
 
 POINTS = 2_000
+KEPT = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,10 +29,20 @@ def reward_curve(files: StepFiles, row: Trajectory, points: int = POINTS) -> Rew
     """Return the sum of rewards after each step, thinned to about so many points."""
     if row.step_file is None or row.n_steps == 0:
         raise ConfigError("a trajectory has no steps", where=row.trajectory_id, found=row.status)
-    rewards = files.numbers(row.step_file, "reward", row.first_row or 0, row.n_steps)
+    files.believe(row.step_file)
+    return _kept(files, row.step_file, row.first_row or 0, row.n_steps, points)
+
+
+@lru_cache(maxsize=KEPT)
+def _kept(files: StepFiles, file_hash: str, first: int, n: int, points: int) -> RewardCurve:
+    """Return a curve; who walks through a trajectory asks for the same one at every step."""
+    rewards = files.numbers(file_hash, "reward", first, n)
     total = np.cumsum(np.nan_to_num(rewards))
     places = extremes(total, points)
-    return RewardCurve(places.astype(np.int64), total[places])
+    t, values = places.astype(np.int64), total[places]
+    for column in (t, values):
+        column.setflags(write=False)
+    return RewardCurve(t, values)
 
 
 def extremes(values: FloatArray, points: int) -> NDArray[np.intp]:

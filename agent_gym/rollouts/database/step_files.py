@@ -72,8 +72,7 @@ class StepFiles:
 
     def read(self, file_hash: str, ranges: Iterable[tuple[int, int]]) -> Iterator[StepColumns]:
         """Yield the steps of each (first row, number of rows), once the file has been checked."""
-        path = self.path(file_hash)
-        self._believe(file_hash, path)
+        path = self.believe(file_hash)
         try:
             with pa.memory_map(str(path)) as source:
                 reader = pa.ipc.open_file(source)
@@ -91,8 +90,7 @@ class StepFiles:
 
     def numbers(self, file_hash: str, name: str, first: int, n: int) -> FloatArray:
         """Return one column of numbers of some rows; the others are not unpacked."""
-        path = self.path(file_hash)
-        self._believe(file_hash, path)
+        path = self.believe(file_hash)
         try:
             with pa.memory_map(str(path)) as source:
                 place = pa.ipc.open_file(source).schema.get_field_index(name)
@@ -132,19 +130,21 @@ class StepFiles:
             raise StoreError("a step file has a name that is no hash", found=repr(file_hash))
         return self.folder / file_hash[:2] / f"{file_hash}{SUFFIX}"
 
-    def _believe(self, file_hash: str, path: Path) -> None:
-        """Check the hash of a file the first time it is read, and again if it was touched."""
+    def believe(self, file_hash: str) -> Path:
+        """Return where a file lies, its hash checked the first time and whenever it was touched."""
+        path = self.path(file_hash)
         try:
             now = path.lstat()
         except OSError as error:
             raise _unreadable(path, error.strerror or str(error)) from error
         seen = (file_hash, now.st_ino, now.st_size, now.st_mtime_ns)
         if seen in self._checked:
-            return
+            return path
         state = self.state(file_hash)
         if state != "whole":
             raise _unreadable(path, state)
         self._checked.add(seen)
+        return path
 
 
 def _digest(path: Path) -> str:

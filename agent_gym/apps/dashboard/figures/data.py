@@ -20,6 +20,7 @@ class SnapshotRow:
     """A snapshot of the list, and how many trajectories were played on it."""
 
     name: str
+    snapshot: Snapshot
     size_bytes: int
     trajectories: int
 
@@ -49,7 +50,10 @@ def data_page(service: Service, page: int) -> DataPage:
     count = service.stages.store.count
     rows = tuple(
         SnapshotRow(
-            name, known.path(name).stat().st_size, count(TrajectoryFilter(snapshot_id=name))
+            name,
+            load_snapshot(known.path(name)),
+            known.path(name).stat().st_size,
+            count(TrajectoryFilter(snapshot_id=name)),
         )
         for name in names[first : first + SIZE]
     )

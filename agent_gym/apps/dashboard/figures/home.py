@@ -10,6 +10,7 @@ from agent_gym.core.clock import HOUR_NS, SECOND_NS
 from agent_gym.pipeline.automation.readiness import Readiness
 from agent_gym.pipeline.nightly.history import RunHistory, RunRow
 from agent_gym.pipeline.nightly.times import nanoseconds
+from agent_gym.pipeline.nightly.trends import Trend, trends
 from agent_gym.pipeline.nightly.workspace import Workspace
 from agent_gym.pipeline.registry.deployment import RegistryState
 from agent_gym.pipeline.registry.models import RegisteredModel
@@ -42,6 +43,7 @@ class HomeFigures:
         champion: That model.
         readiness: Whether training may begin.
         nights: The newest runs, oldest first.
+        trends: Metrics of the newest run that moved most for the worse.
         recorded: Trajectories of each of the last days, oldest first.
         counts: What the loop has, in numbers.
         concerns: What needs attention, the worst first.
@@ -55,6 +57,7 @@ class HomeFigures:
     champion: RegisteredModel | None
     readiness: Readiness
     nights: tuple[RunRow, ...]
+    trends: tuple[Trend, ...]
     recorded: tuple[int, ...]
     counts: dict[str, int]
     concerns: tuple[Concern, ...]
@@ -87,11 +90,18 @@ def home_figures(service: Service) -> HomeFigures:
         champion=known.get(state.champion or ""),
         readiness=service.pipeline.check_training_readiness(),
         nights=nights[::-1],
+        trends=_trends(history, nights[::-1]),
         recorded=stages.store.recorded_per_day(now, DAYS),
         counts=counts,
         concerns=_concerns(diff, last, age, state, counts),
         age_s=None if age is None else max(0, age) // SECOND_NS,
     )
+
+
+def _trends(history: RunHistory, nights: tuple[RunRow, ...]) -> tuple[Trend, ...]:
+    """Return how the metrics of the newest run's suite went."""
+    same = [night for night in nights if night.suite == nights[-1].suite]
+    return trends(same, history.directions())
 
 
 def _headline(diff: dict[str, Any] | None, last: RunRow | None) -> tuple[str, str]:

@@ -36,6 +36,11 @@ class ModelList:
     state: RegistryState
     history: tuple[HistoryEntry, ...]
 
+    @property
+    def versions(self) -> dict[str, str]:
+        """The version of each model by its hash."""
+        return {row.model.model_hash: row.model.version for row in self.rows}
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFigures:
@@ -50,6 +55,7 @@ class ModelFigures:
         signed_by: Whose signature it has.
         state: Who serves now.
         next_stage: Where it could go next; None if nowhere.
+        versions: The version of every model by its hash.
     """
 
     row: ModelRow
@@ -60,6 +66,7 @@ class ModelFigures:
     signed_by: str
     state: RegistryState
     next_stage: Stage | None
+    versions: dict[str, str]
 
 
 def model_list(service: Service) -> ModelList:
@@ -92,6 +99,7 @@ def model_figures(service: Service, name: str) -> ModelFigures:
         signed_by=artifact.signed_by,
         state=state,
         next_stage=next_stage(state, model.model_hash),
+        versions={name: each.version for name, each in known.items()},
     )
 
 

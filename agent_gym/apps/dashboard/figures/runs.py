@@ -64,9 +64,14 @@ def runs_figures(
 
 
 def compared_figures(
-    service: Service, run_ids: Sequence[str], *, changed_only: bool, by_regression: bool
+    service: Service,
+    run_ids: Sequence[str],
+    *,
+    reference: str,
+    changed_only: bool,
+    by_regression: bool,
 ) -> ComparedFigures:
-    """Return runs side by side, the first as the reference."""
+    """Return runs side by side: the reference, by default the oldest, and then by time."""
     if not 2 <= len(run_ids) <= MOST_COMPARED:
         raise ConfigError(
             "a comparison needs several runs",
@@ -75,7 +80,8 @@ def compared_figures(
             remedy="Mark some in the list of runs, then press Compare",
         )
     history = history_of(service)
-    runs = history.get(run_ids)
+    found = history.get(run_ids)
+    runs = tuple(sorted(found, key=lambda run: (run.run_id != reference, run.created_at)))
     metrics = history.compare(runs)
     shown = [each for each in metrics if each.changed or not changed_only]
     if by_regression:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from agent_gym.apps.dashboard.charts import spoken
 from agent_gym.apps.dashboard.figures.backtests import (
     BacktestFigures,
     backtest_figures,
     backtest_list,
 )
-from agent_gym.apps.dashboard.markup import Part, Safe, el, link
-from agent_gym.apps.dashboard.parts import facts, table
+from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
+from agent_gym.apps.dashboard.parts import colour, facts, table
 from agent_gym.apps.dashboard.query import place
 from agent_gym.apps.dashboard.view import Block, Chart, Markup, Page, View, Visit, card, empty
 from agent_gym.apps.dashboard.words import Words
 from agent_gym.evaluation.figures import SHORT_FIGURES
 from agent_gym.evaluation.saved import SavedBacktest
-from agent_gym.reporting.text import number
+from agent_gym.reporting.text import number, percent
 
 COMMAND = "agent-gym backtest --agent rules/momentum --market synthetic/btc-1h --plot"
 HERE = "/dashboard/agents"
@@ -50,7 +51,7 @@ def _list(words: Words, saved: tuple[SavedBacktest, ...]) -> Safe:
         words("agents.folder"),
         words("agents.agent"),
         words("agents.market"),
-        *(figure.heading for figure in SHORT_FIGURES),
+        *(words.said(figure.heading) for figure in SHORT_FIGURES),
     ]
     return table(words("nav.agents"), heads, rows, numbers=range(3, len(heads)))
 
@@ -61,15 +62,16 @@ def _one(words: Words, found: BacktestFigures) -> View:
     charts = found.saved.charts
     blocks: list[Block] = [Markup("about", _about(words, found))]
     if "linked" in charts:
-        blocks.append(Chart("linked", charts["linked"], words("agents.chart", name=subject), 720))
+        drawn = spoken(charts["linked"], words.said)
+        blocks.append(Chart("linked", drawn, words("agents.chart", name=subject), 720))
+        if found.saved.regimes:
+            blocks.append(Markup("regimes", _regimes(words, found), wide=True))
     else:
         blocks.append(Markup("nochart", el("p", words("agents.no_chart"), class_="faint")))
     if "versus" in charts:
         height = 90 + 34 * max(1, len(found.arms) - 1)
-        blocks.append(
-            Markup("versus-title", el("h2", words("agents.versus"), class_="faint")),
-        )
-        blocks.append(Chart("versus", charts["versus"], words("agents.versus"), height))
+        drawn = spoken(charts["versus"], words.said)
+        blocks.append(Chart("versus", drawn, words("agents.versus"), height))
     blocks += [
         Markup("figures", _figures(words, found), wide=True),
         Markup("fills", _fills(words, found), wide=True),
@@ -97,13 +99,34 @@ def _about(words: Words, found: BacktestFigures) -> Safe:
 def _figures(words: Words, found: BacktestFigures) -> Safe:
     rows: list[list[Part]] = [
         [
-            el("span", figure.heading, title=figure.formula),
+            el("span", words.said(figure.heading), title=figure.formula),
             *(figure.format(metrics.get(figure.name)) for metrics in found.arms.values()),
         ]
         for figure in found.shown
     ]
     heads = [words("metric.name"), *found.arms]
     return table(words("agents.figures"), heads, rows, numbers=range(1, len(heads)))
+
+
+def _regimes(words: Words, found: BacktestFigures) -> Safe:
+    """Return what was earned in each state of the market; its colour is that of the chart."""
+    rows: list[list[Part]] = [
+        [
+            el(
+                "span",
+                el("i", class_="swatch", style=f"background: {colour(each['colour'])}"),
+                words.said(str(each["name"])),
+                class_="state",
+            ),
+            f"{100.0 * each['share']:.1f} %",
+            percent(each["market"]),
+            *(percent(each["arms"].get(label)) for label in found.arms),
+        ]
+        for each in found.saved.regimes
+    ]
+    heads = [words("agents.regime"), words("agents.share"), words("agents.market"), *found.arms]
+    made = table(words("agents.regimes"), heads, rows, numbers=range(1, len(heads)))
+    return text(made, el("p", words("agents.regimes_about"), class_="small faint note"))
 
 
 def _fills(words: Words, found: BacktestFigures) -> Safe:

@@ -46,7 +46,7 @@ def _list(words: Words, found: BattlePage) -> Safe:
         rows.append(
             [
                 link(place(HERE, [("name", row.name)]), row.name),
-                _ending(told),
+                _ending(words, told),
                 told.map,
                 told.player,
                 f"{told.steps:,}",
@@ -59,14 +59,14 @@ def _list(words: Words, found: BattlePage) -> Safe:
     return table(words("nav.battles"), heads, rows, numbers=(4, 5))
 
 
-def _ending(told: Header) -> Safe:
+def _ending(words: Words, told: Header) -> Safe:
     tone, sign = ("good", "✓") if told.won else ("bad", "✗")
-    return el("span", f"{sign} {outcome(told)}", class_=f"tag {tone}")
+    return el("span", f"{sign} {words.said(outcome(told))}", class_=f"tag {tone}")
 
 
 def _one(words: Words, name: str, told: Header) -> View:
     rows: list[tuple[str, Part]] = [
-        (words("battles.ending"), _ending(told)),
+        (words("battles.ending"), _ending(words, told)),
         (words("battles.map"), told.map),
         (words("battles.player"), told.player),
         (words("battles.return"), number(told.total_reward)),

@@ -22,6 +22,7 @@ def view(visit: Visit) -> View:
     found = compared_figures(
         visit.service,
         query.all("run"),
+        reference=query.get("reference"),
         changed_only=changed,
         by_regression=sort == "regression",
     )
@@ -29,7 +30,7 @@ def view(visit: Visit) -> View:
     blocks = (
         Markup("filter", _filter(words, query, changed=changed, sort=sort)),
         Markup("count", el("p", said, class_="faint", role="status")),
-        Markup("table", _table(words, found), wide=True)
+        Markup("table", _table(words, query, found), wide=True)
         if found.metrics
         else Markup("none", card(words("nav.compare"), empty(words, "compare.same"))),
     )
@@ -37,7 +38,8 @@ def view(visit: Visit) -> View:
 
 
 def _filter(words: Words, query: Query, *, changed: bool, sort: str) -> Safe:
-    runs = [el("input", type="hidden", name="run", value=run_id) for run_id in query.all("run")]
+    kept = [pair for pair in query.pairs if pair[0] in ("run", "reference")]
+    runs = [el("input", type="hidden", name=name, value=value) for name, value in kept]
     box = el(
         "input",
         type="checkbox",
@@ -61,10 +63,14 @@ def _filter(words: Words, query: Query, *, changed: bool, sort: str) -> Safe:
     )
 
 
-def _table(words: Words, found: ComparedFigures) -> Safe:
+def _table(words: Words, query: Query, found: ComparedFigures) -> Safe:
     heads: list[str | Safe] = [words("metric.name")]
     for at, run in enumerate(found.runs):
-        which = words("compare.reference") if at == 0 else words("compare.run", n=at)
+        which = (
+            words("compare.reference")
+            if at == 0
+            else link(query.href(reference=run.run_id), words("compare.make_reference"))
+        )
         heads.append(
             text(
                 el("span", which, class_="small"),

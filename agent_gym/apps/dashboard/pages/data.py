@@ -10,7 +10,7 @@ from agent_gym.apps.dashboard.figures.data import (
     snapshot_figures,
 )
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link
-from agent_gym.apps.dashboard.parts import facts, pager, replay_link, table
+from agent_gym.apps.dashboard.parts import facts, folded, pager, replay_link, table
 from agent_gym.apps.dashboard.query import place
 from agent_gym.apps.dashboard.view import Block, Markup, Page, View, Visit, card, empty
 from agent_gym.apps.dashboard.words import Words
@@ -42,20 +42,26 @@ def view(visit: Visit) -> View:
 def _list(words: Words, found: DataPage) -> Safe:
     rows: list[list[Part]] = [
         [
-            link(place(HERE, [("id", row.name)]), row.name),
+            link(place(HERE, [("id", row.name)]), row.name[:12], title=row.name, class_="mono"),
+            row.snapshot.config.scenario,
+            f"{row.snapshot.ticks:,}",
+            f"{len(row.snapshot.predictions):,}",
+            f"{len(row.snapshot.perpetuals):,}",
+            f"{len(row.snapshot.posts):,}",
             f"{row.size_bytes / KIB:,.0f}",
             f"{row.trajectories:,}",
         ]
         for row in found.rows
     ]
-    heads = [words("data.snapshot"), words("data.size"), words("data.trajectories")]
-    return table(words("data.snapshots"), heads, rows, numbers=(1, 2))
+    names = ("snapshot", "scenario", "ticks", "predictions", "perpetuals", "posts", "size")
+    heads = [*(words(f"data.{name}") for name in names), words("data.trajectories")]
+    return table(words("data.snapshots"), heads, rows, numbers=range(2, len(heads)))
 
 
 def _one(words: Words, found: SnapshotFigures) -> View:
     snapshot = found.snapshot
     rows: list[tuple[str, Part]] = [
-        (words("data.snapshot"), el("code", snapshot.id)),
+        (words("data.scenario"), snapshot.config.scenario),
         (words("data.ticks"), f"{snapshot.ticks:,}"),
         (words("data.predictions"), f"{len(snapshot.predictions):,}"),
         (words("data.perpetuals"), f"{len(snapshot.perpetuals):,}"),
@@ -69,7 +75,7 @@ def _one(words: Words, found: SnapshotFigures) -> View:
     config = to_json(snapshot.config.model_dump(mode="json"))
     blocks: list[Block] = [
         Markup("about", card(snapshot.id, facts(rows), el("p", link(HERE, words("data.all"))))),
-        Markup("config", card(words("data.config"), el("pre", config))),
+        Markup("config", folded(words("data.config"), el("pre", config))),
     ]
     if best:
         made = table(words("data.best"), heads, best, numbers=(2,))

@@ -10,6 +10,7 @@ from agent_gym.apps.dashboard.parts import (
     bars_picture,
     facts,
     light_tag,
+    line_picture,
     meter,
     metric_link,
     model_link,
@@ -19,6 +20,7 @@ from agent_gym.apps.dashboard.parts import (
 )
 from agent_gym.apps.dashboard.view import Markup, Page, View, Visit, card, empty
 from agent_gym.apps.dashboard.words import Words
+from agent_gym.reporting.text import number
 
 
 def view(visit: Visit) -> View:
@@ -38,6 +40,7 @@ def view(visit: Visit) -> View:
             ),
         ),
         Markup("nights", _nights(words, found)),
+        Markup("trends", _trends(words, found)),
     )
     return View(words("nav.home"), blocks)
 
@@ -50,8 +53,8 @@ def _verdict(words: Words, found: HomeFigures) -> Safe:
     said, why = found.headline
     success = found.success
     lines: list[Part] = [
-        el("h2", said or words.known("light_long", last.light)),
-        el("p", why) if why else None,
+        el("h2", words.said(said) or words.known("light_long", last.light)),
+        el("p", words.said(why)) if why else None,
         el(
             "p",
             words.known("verdict", last.verdict),
@@ -98,7 +101,9 @@ def _concern(words: Words, concern: Concern, suite: str) -> Safe:
     values = dict(concern.values)
     tag = el("span", words(f"tone.{concern.tone}"), class_=f"tag {concern.tone}")
     if concern.key == "concern.metric":
-        return text(tag, " ", metric_link(suite, values["name"]), " ", values["why"])
+        return text(tag, " ", metric_link(suite, values["name"]), " ", words.said(values["why"]))
+    if "why" in values:
+        values["why"] = words.said(values["why"])
     said = words(concern.key, **values)
     return text(tag, " ", link(concern.href, said) if concern.href else said)
 
@@ -132,7 +137,11 @@ def _readiness(words: Words, found: HomeFigures) -> Safe:
     for each in ready.conditions:
         mark = "✓" if each.met else "…"
         parts.append(
-            el("p", f"{mark} {each.words}", class_="small" + ("" if each.met else " faint"))
+            el(
+                "p",
+                f"{mark} {words.said(each.words)}",
+                class_="small" + ("" if each.met else " faint"),
+            )
         )
     return card(words("home.readiness"), *parts)
 
@@ -175,6 +184,29 @@ def _nights(words: Words, found: HomeFigures) -> Safe:
         el("div", *strip, class_="strip"),
         el("p", said, " ", light_tag(words, found.nights[-1].light), class_="small faint"),
     )
+
+
+def _trends(words: Words, found: HomeFigures) -> Safe:
+    if found.last is None or not found.trends:
+        return card(words("home.trends"), el("p", words("home.no_trends"), class_="faint"))
+    suite = found.last.suite
+    shown = [
+        el(
+            "li",
+            metric_link(suite, each.name),
+            line_picture(words("home.trend", name=each.name, n=len(each.values)), each.values),
+            el(
+                "p",
+                words("home.trend_last", last=number(each.values[-1]), usual=number(each.usual)),
+                " ",
+                el("span", words(f"direction.{each.direction}")) if each.direction else None,
+                class_="small faint",
+            ),
+        )
+        for each in found.trends
+    ]
+    about = el("p", words("home.trends_about"), class_="small faint")
+    return card(words("home.trends"), about, el("ul", *shown, class_="grid trends"), id="trends")
 
 
 PAGE = Page("/", "home", view)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from nicegui import run, ui
 
@@ -17,7 +17,7 @@ from agent_gym.apps.dashboard.figures.models import (
     rollback,
 )
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
-from agent_gym.apps.dashboard.parts import facts, model_link, stamp, table, when_ns
+from agent_gym.apps.dashboard.parts import HASH, facts, folded, model_link, stamp, table, when_ns
 from agent_gym.apps.dashboard.view import Block, Markup, Page, Stage, View, Visit, card, empty
 from agent_gym.apps.dashboard.words import Words
 from agent_gym.core.errors import AgentGymError
@@ -38,9 +38,9 @@ def view(visit: Visit) -> View:
         none = card(words("nav.models"), empty(words, "models.none", "agent-gym harness"))
         return View(words("nav.models"), (Markup("none", none),))
     blocks = (
-        Markup("state", card(words("models.now"), _state(words, found.state))),
+        Markup("state", card(words("models.now"), _state(words, found.state, found.versions))),
         Markup("list", _list(words, found), wide=True),
-        Markup("history", _history(words, found.history), wide=True),
+        Markup("history", _history(words, found.history, found.versions), wide=True),
     )
     return View(words("nav.models"), blocks)
 
@@ -120,23 +120,34 @@ async def _act(stage: Stage, dialog: ui.dialog, what: Callable[..., None], *valu
     try:
         await run.io_bound(what, stage.visit, *values)
     except AgentGymError as error:
-        ui.notify(str(error), type="negative", timeout=0, close_button=True, multi_line=True)
+        ui.notify(
+            _told(words, error), type="negative", timeout=0, close_button=True, multi_line=True
+        )
         return
     dialog.close()
     ui.notify(words("models.done"), type="positive")
     await stage.refresh()
 
 
-def _state(words: Words, state: RegistryState) -> Safe:
+def _told(words: Words, error: AgentGymError) -> str:
+    parts = (error.what, error.found, error.remedy)
+    return ". ".join(words.said(str(part)) for part in parts if part)
+
+
+def _state(words: Words, state: RegistryState, versions: Mapping[str, str]) -> Safe:
+    def named(model: str | None) -> Safe:
+        return model_link(model, versions.get(model or ""))
+
     rows: list[tuple[str, Part]] = [
-        (words("home.champion"), el("b", model_link(state.champion), id="champion")),
-        (words("model.previous"), el("b", model_link(state.previous), id="previous")),
+        (words("home.champion"), el("b", named(state.champion), id="champion")),
+        (words("model.previous"), el("b", named(state.previous), id="previous")),
     ]
     rollout = state.rollout
     if rollout is not None:
-        said = f" {rollout.stage}, {rollout.status}, {rollout.stage_pairs} {words('models.pairs')}"
-        rows.append((words("model.rollout"), text(model_link(rollout.model), said)))
-        rows.append((words("models.watch"), rollout.monitor.decision().words))
+        stage, status = words(f"models.{rollout.stage}"), words.said(rollout.status)
+        said = f" {stage}, {status}, {rollout.stage_pairs} {words('models.pairs')}"
+        rows.append((words("model.rollout"), text(named(rollout.model), said)))
+        rows.append((words("models.watch"), words.said(rollout.monitor.decision().words)))
         if rollout.reason:
             rows.append((words("models.reason"), rollout.reason))
     if state.cooldown_until_ns:
@@ -150,11 +161,9 @@ def _list(words: Words, found: ModelList) -> Safe:
             model_link(row.model.model_hash, row.model.version),
             el("code", row.model.model_hash[:12]),
             _serves(words, row),
-            row.model.status,
+            words.said(row.model.status),
             _gate(words, row),
-            model_link(row.model.base_model)
-            if row.model.base_model and len(row.model.base_model) == 64
-            else row.model.base_model or "-",
+            model_link(row.model.base_model, found.versions.get(row.model.base_model or "")),
             row.model.batch_id or "-",
             stamp(row.model.created_ns),
         ]
@@ -176,31 +185,45 @@ def _gate(words: Words, row: ModelRow) -> Safe:
         return el("span", words("models.not_judged"), class_="faint")
     tone, key = ("good", "models.passed") if row.verdict.promoted else ("bad", "models.failed")
     sign = "✓" if row.verdict.promoted else "✗"
-    return el("span", f"{sign} {words(key)}", class_=f"tag {tone}", title=row.verdict.sentence)
+    return el(
+        "span", f"{sign} {words(key)}", class_=f"tag {tone}", title=words.said(row.verdict.sentence)
+    )
 
 
-def _history(words: Words, entries: tuple[HistoryEntry, ...]) -> Safe:
+def _history(words: Words, entries: tuple[HistoryEntry, ...], versions: Mapping[str, str]) -> Safe:
     rows: list[list[Part]] = []
     for entry in entries:
+        model = str(entry.data.get("model", ""))
         said = {key: value for key, value in entry.data.items() if key != "model"}
         rows.append(
             [
                 str(entry.position),
                 stamp(entry.at_ns),
-                entry.event,
-                model_link(str(entry.data["model"])) if "model" in entry.data else "-",
-                ", ".join(f"{key}: {value}" for key, value in said.items()),
+                words.said(entry.event),
+                model_link(model, versions.get(model)),
+                el(
+                    "span",
+                    *(
+                        el("span", _detail(words, key, value), class_="detail")
+                        for key, value in said.items()
+                    ),
+                ),
             ]
         )
     heads = [words(f"models.{name}") for name in ("number", "when", "event", "which", "details")]
     return table(words("models.history"), heads, rows)
 
 
+def _detail(words: Words, key: str, value: object) -> str:
+    shown = value[:12] if isinstance(value, str) and len(value) == HASH else str(value)
+    return f"{words.known('detail', key)}: {words.said(shown)}"
+
+
 def _one(words: Words, found: ModelFigures) -> View:
     model = found.row.model
     rows: list[tuple[str, Part]] = [
         (words("models.serves"), _serves(words, found.row)),
-        (words("models.status"), model.status),
+        (words("models.status"), words.said(model.status)),
         (words("models.hash"), el("code", model.model_hash)),
         (words("models.signed"), el("code", found.signed_by)),
         (words("models.made"), f"{when_ns(model.created_ns)} UTC"),
@@ -214,13 +237,13 @@ def _one(words: Words, found: ModelFigures) -> View:
                 card(model.version, facts(rows)),
             ),
         ),
-        Markup("state", card(words("models.now"), _state(words, found.state))),
+        Markup("state", card(words("models.now"), _state(words, found.state, found.versions))),
         Markup("gate", card(words("models.evidence"), _evidence(words, found.row))),
         Markup("lineage", card(words("models.lineage"), _lineage(words, found))),
-        Markup("history", _history(words, found.history), wide=True),
+        Markup("history", _history(words, found.history, found.versions), wide=True),
         Markup(
             "manifest",
-            card(words("models.manifest"), el("pre", to_json(found.manifest))),
+            folded(words("models.manifest"), el("pre", to_json(found.manifest))),
         ),
     ]
     return View(words("models.one", name=model.version), tuple(blocks))
@@ -235,15 +258,15 @@ def _evidence(words: Words, row: ModelRow) -> Safe:
     )
     rows: list[list[Part]] = [
         [
-            check.name,
+            words.said(check.name),
             el("span", "✓" if check.passed else "✗", class_="better" if check.passed else "worse"),
-            check.words,
+            words.said(check.words),
         ]
         for check in verdict.checks
     ]
     heads = [words("models.check"), words("models.passed"), words("models.details")]
     return text(
-        el("p", verdict.sentence, id="verdict"),
+        el("p", words.said(verdict.sentence), id="verdict"),
         el("p", said, class_="small faint"),
         table(words("models.checks"), heads, rows),
     )

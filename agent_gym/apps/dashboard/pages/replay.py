@@ -91,7 +91,7 @@ def _where(words: Words, found: ReplayFigures) -> Safe:
         (words("trajectories.agent"), row.agent),
         (words("trajectories.version"), el("code", row.agent_version or "-")),
         (words("trajectories.scenario_id"), row.scenario_id or "-"),
-        (words("trajectories.status"), row.status),
+        (words("trajectories.status"), words.said(row.status)),
         (words("trajectories.reward"), number(row.total_reward, 6)),
         (words("trajectories.judge"), number(row.judge_score)),
     ]

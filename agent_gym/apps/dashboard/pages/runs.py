@@ -10,6 +10,7 @@ from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
 from agent_gym.apps.dashboard.parts import (
     choose,
     facts,
+    filters,
     light_tag,
     metric_link,
     pager,
@@ -27,7 +28,15 @@ from agent_gym.reporting.text import number, percent
 SIZE = 50
 LIGHTS = get_args(Light)
 SORTS = get_args(Sort)
+SORTED_HEADS = {0: "run_id", 2: "light", 3: "created_at", 4: "verdict"}
 COMPARE = "/dashboard/compare"
+WORD_TONES = {
+    "regression": "bad",
+    "error": "bad",
+    "missing_in_new": "bad",
+    "incomparable": "unsure",
+    "improvement": "good",
+}
 SHOWN_LISTS = ("regressions", "errors", "missing_in_new", "incomparable", "improvements")
 
 
@@ -77,8 +86,9 @@ def _filter(words: Words, query: Query, suites: tuple[str, ...]) -> Safe:
         for name in ("sort", "order")
         if query.get(name)
     ]
-    return el(
-        "form",
+    return filters(
+        words,
+        query,
         search,
         choose(
             words("runs.suite"), "suite", [every, *((s, s) for s in suites)], query.get("suite")
@@ -86,13 +96,7 @@ def _filter(words: Words, query: Query, suites: tuple[str, ...]) -> Safe:
         choose(words("runs.light"), "light", lights, query.get("light")),
         choose(words("runs.verdict"), "verdict", verdicts, query.get("verdict")),
         *kept,
-        el("button", words("filter.go"), type="submit", class_="main"),
-        link(query.path, words("filter.clear"), class_="button"),
-        method="get",
-        action=query.path,
-        class_="filters card",
-        role="search",
-        aria_label=words("filter.label"),
+        clear=True,
     )
 
 
@@ -109,7 +113,10 @@ def _table(words: Words, query: Query, found: RunsFigures) -> Safe:
         words("runs.metrics"),
     ]
     rows = [_row(words, run) for run in found.rows]
-    made = table(words("nav.runs"), heads, rows, numbers=(8,))
+    now, way = query.choice("sort", SORTS, "created_at"), query.get("order")
+    shown = "ascending" if way == "up" else "descending"
+    sorts = {at: shown if name == now else "none" for at, name in SORTED_HEADS.items()}
+    made = table(words("nav.runs"), heads, rows, numbers=(8,), sorts=sorts)
     button = el("button", words("runs.compare"), type="submit", class_="main", id="compare")
     hint = el("span", words("runs.compare_hint"), class_="faint small")
     return el(
@@ -170,14 +177,14 @@ def one(visit: Visit) -> View:
         ),
         (words("runs.when"), f"{when(run.created_at)} - {when(run.finished_at)} UTC"),
         (words("runs.suite"), run.suite),
-        (words("runs.status"), run.status),
+        (words("runs.status"), words.said(run.status)),
         (words("runs.exit"), str(run.exit_code)),
         (words("runs.commit"), el("code", run.commit or "-")),
         (words("runs.baseline"), el("code", run.baseline_id or "-")),
     ]
     if diff is not None:
-        rows.insert(0, (words("runs.headline"), str(diff["headline"])))
-        rows.insert(1, (words("runs.why"), str(diff["why"])))
+        rows.insert(0, (words("runs.headline"), words.said(str(diff["headline"]))))
+        rows.insert(1, (words("runs.why"), words.said(str(diff["why"]))))
     blocks: list[Block] = [Markup("about", card(run_id, facts(rows)))]
     if diff is None:
         blocks.append(Markup("no-folder", el("p", words("runs.no_folder"), class_="faint")))
@@ -217,11 +224,11 @@ def _found(words: Words, run: RunRow, diff: dict[str, list[dict[str, object]]]) 
 def _finding(words: Words, suite: str, word: str, each: dict[str, object]) -> list[Part]:
     return [
         metric_link(suite, str(each["id"])),
-        el("span", words.known("word", word), class_="tag"),
+        el("span", words.known("word", word), class_=f"tag {WORD_TONES.get(word, '')}".strip()),
         number(cast(float | None, each["base"])),
         number(cast(float | None, each["cand"])),
         percent(cast(float | None, each["delta_rel"])),
-        str(each["why"]),
+        words.said(str(each["why"])),
         el("code", str(each["replay"] or "")),
     ]
 

@@ -7,7 +7,7 @@ from typing import Any
 from agent_gym.apps.dashboard.charts import BAD, BLUE, UNSURE, lines
 from agent_gym.apps.dashboard.figures.runs import ScenarioFigures, scenario_figures
 from agent_gym.apps.dashboard.markup import Safe, el
-from agent_gym.apps.dashboard.parts import choose, light_tag, run_link, table, when
+from agent_gym.apps.dashboard.parts import choose, filters, light_tag, run_link, table, when
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.view import Block, Chart, Markup, Page, View, Visit, card, empty
 from agent_gym.apps.dashboard.words import Words
@@ -52,16 +52,12 @@ def view(visit: Visit) -> View:
 def _filter(words: Words, query: Query, found: ScenarioFigures, nights: str) -> Safe:
     name = found.history.name if found.history is not None else ""
     names = found.names if name in found.names or not name else (name, *found.names)
-    return el(
-        "form",
+    return filters(
+        words,
+        query,
         choose(words("runs.suite"), "suite", [(s, s) for s in found.suites], found.suite),
         choose(words("metric.name"), "metric", [(n, n) for n in names], name),
         choose(words("scenarios.nights"), "nights", [(n, f"{int(n):,}") for n in NIGHTS], nights),
-        el("button", words("filter.go"), type="submit", class_="main"),
-        method="get",
-        action=query.path,
-        class_="filters card",
-        aria_label=words("filter.label"),
     )
 
 

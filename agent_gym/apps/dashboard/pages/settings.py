@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_gym.apps.dashboard.figures.settings import SettingsFigures, settings_figures
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link
-from agent_gym.apps.dashboard.parts import facts, stamp, table
+from agent_gym.apps.dashboard.parts import facts, folded, stamp, table
 from agent_gym.apps.dashboard.view import Block, Markup, Page, View, Visit, card
 from agent_gym.apps.dashboard.words import Words
 from agent_gym.core.files import to_json
@@ -27,7 +27,7 @@ def view(visit: Visit) -> View:
     if found.tokens is not None:
         blocks.append(Markup("tokens", _tokens(words, found), wide=True))
     settings = el("pre", to_json(found.settings))
-    blocks.append(Markup("settings", card(words("settings.service"), settings)))
+    blocks.append(Markup("settings", folded(words("settings.service"), settings)))
     return View(words("nav.settings"), tuple(blocks))
 
 
@@ -38,7 +38,7 @@ def _health(words: Words, found: SettingsFigures) -> Safe:
     ]
     for name, value in found.health.items():
         good = value in ("healthy", "ok")
-        shown = el("span", str(value), class_="tag good" if good else "tag")
+        shown = el("span", words.said(str(value)), class_="tag good" if good else "tag")
         rows.append((words.known("settings", name), shown))
     return facts(rows)
 
@@ -46,10 +46,10 @@ def _health(words: Words, found: SettingsFigures) -> Safe:
 def _findings(words: Words, found: SettingsFigures) -> Safe:
     rows: list[list[Part]] = [
         [
-            each.name,
-            el("span", each.status, class_=f"tag {STATES[each.status]}"),
-            each.found,
-            each.remedy or "-",
+            words.said(each.name),
+            el("span", words.said(each.status), class_=f"tag {STATES[each.status]}"),
+            words.said(each.found),
+            words.said(each.remedy) or "-",
         ]
         for each in found.findings or ()
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from agent_gym.apps.dashboard.charts import COLOURS, lines
 from agent_gym.apps.dashboard.figures.training import TrainingFigures, training_figures
 from agent_gym.apps.dashboard.markup import Part, Safe, el, text
-from agent_gym.apps.dashboard.parts import choose, facts, meter, model_link, stamp, table
+from agent_gym.apps.dashboard.parts import choose, facts, filters, meter, model_link, stamp, table
 from agent_gym.apps.dashboard.query import Query, place
 from agent_gym.apps.dashboard.view import Block, Chart, Markup, Page, View, Visit, card, empty
 from agent_gym.apps.dashboard.words import Words
@@ -48,22 +48,15 @@ def _job(words: Words, found: TrainingFigures) -> Safe:
     rows: list[tuple[str, Part]] = [
         (words("training.job"), job.job_id),
         (words("training.stage"), job.stage),
-        (words("training.status"), job.status),
+        (words("training.status"), words.said(job.status)),
     ]
     return card(words("training.under_way"), bar, facts(rows))
 
 
 def _filter(words: Words, query: Query, found: TrainingFigures) -> Safe:
     names = [(name, name) for name in found.names]
-    return el(
-        "form",
-        choose(words("training.name"), "name", names, found.chosen),
-        el("button", words("filter.go"), type="submit", class_="main"),
-        method="get",
-        action=query.path,
-        class_="filters card",
-        aria_label=words("filter.label"),
-    )
+    chosen = choose(words("training.name"), "name", names, found.chosen)
+    return filters(words, query, chosen)
 
 
 def _option(words: Words, seeds: tuple[SeedProgress, ...]) -> dict[str, Any]:
@@ -91,7 +84,7 @@ def _seeds(words: Words, seeds: tuple[SeedProgress, ...]) -> Safe:
             [
                 seed.arm,
                 str(seed.seed),
-                seed.status,
+                words.said(seed.status),
                 text(bar, el("span", f"{seed.steps:,} / {seed.total:,}", class_="small")),
                 number(seed.score),
                 number(seed.curve[-1][1] if seed.curve else None),
@@ -121,10 +114,8 @@ def _batches(words: Words, found: TrainingFigures) -> Safe:
     rows: list[list[Part]] = [
         [
             batch.batch_id,
-            batch.status,
-            model_link(batch.model_version)
-            if batch.model_version and len(batch.model_version) == 64
-            else batch.model_version or "-",
+            words.said(batch.status),
+            model_link(batch.model_version),
             number(batch.training_loss),
             number(batch.policy_improvement),
             stamp(batch.completed_ns),

@@ -6,7 +6,7 @@ from typing import get_args
 
 from agent_gym.apps.dashboard.figures.trajectories import TrajectoryPage, trajectory_page
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
-from agent_gym.apps.dashboard.parts import choose, model_link, replay_link, stamp, table
+from agent_gym.apps.dashboard.parts import choose, filters, model_link, replay_link, stamp, table
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.view import Block, Markup, Page, View, Visit, card, empty
 from agent_gym.apps.dashboard.words import Words
@@ -65,22 +65,17 @@ def _filter(words: Words, query: Query, sort: str) -> Safe:
         )
         for name in ("agent", "scenario_id")
     ]
-    states = [every, *((each, each) for each in STATES)]
-    purposes = [every, *((each, each) for each in PURPOSES)]
+    states = [every, *((each, words.said(each)) for each in STATES)]
+    purposes = [every, *((each, words.said(each)) for each in PURPOSES)]
     sorts = [(each, words(f"trajectories.by_{each}")) for each in SORTS]
-    return el(
-        "form",
+    return filters(
+        words,
+        query,
         *fields,
         choose(words("trajectories.status"), "status", states, query.get("status")),
         choose(words("trajectories.purpose"), "purpose", purposes, query.get("purpose")),
         choose(words("compare.sort"), "sort", sorts, sort),
-        el("button", words("filter.go"), type="submit", class_="main"),
-        link(query.path, words("filter.clear"), class_="button"),
-        method="get",
-        action=query.path,
-        class_="filters card",
-        role="search",
-        aria_label=words("filter.label"),
+        clear=True,
     )
 
 
@@ -104,11 +99,9 @@ def _table(words: Words, found: TrajectoryPage) -> Safe:
         [
             replay_link(row.trajectory_id) if row.n_steps else el("code", row.trajectory_id[:12]),
             row.agent,
-            model_link(row.agent_version)
-            if row.agent_version and len(row.agent_version) == 64
-            else row.agent_version or "-",
+            model_link(row.agent_version),
             row.scenario_id or "-",
-            row.status,
+            words.said(row.status),
             f"{row.n_steps:,}",
             number(row.total_reward),
             number(row.judge_score),
