@@ -6,7 +6,7 @@ BROWSER := .venv/.browser
 DATABASE := .venv/.database
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results reference docs clean
+.PHONY: help gym harness demo train-lander results test test-all weigh lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results reference docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -35,8 +35,15 @@ results: $(READY)        ## the table of the lander, 5 seeds each (hours; LEARNE
 	  OMP_NUM_THREADS=1 $(BIN)/agent-gym train --config $$name --set learner=$(LEARNER) --seeds 5 || exit 1; done
 	$(BIN)/agent-gym results lander --from $(HOME_OF_RESULTS)/experiments --out docs/results
 
-test: $(READY) $(BROWSER) $(DATABASE)   ## all tests, in parallel, with doctests
+test: $(READY) $(BROWSER) $(DATABASE)   ## tests and doctests, in parallel, but those of tests/heavy.txt (minutes)
+	$(BIN)/pytest -m "not heavy"
+
+test-all: $(READY) $(BROWSER) $(DATABASE)   ## all tests (half an hour)
 	$(BIN)/pytest
+
+weigh: $(READY) $(BROWSER) $(DATABASE)   ## play all tests and list anew which of them are heavy
+	$(BIN)/pytest --junitxml .venv/junit.xml
+	$(BIN)/python -m scripts.weigh_tests .venv/junit.xml
 
 lint: $(READY)           ## style, types, import order, file sizes
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,6 +27,19 @@ multiprocessing.set_forkserver_preload(
 
 # Read as doctests they would be imported a second time, under another name, and register twice.
 collect_ignore_glob = ["*_samples.py", "*/tiny_scenarios.py"]
+
+HEAVY = frozenset((Path(__file__).parent / "heavy.txt").read_text().split())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark what takes long, by its name as pytest's XML report says it."""
+    for item in items:
+        path, *inside, name = item.nodeid.split("::")
+        place = ".".join([path.removesuffix(".py").replace("/", "."), *inside])
+        if f"{place}::{name.partition('[')[0]}" in HEAVY:
+            item.add_marker("heavy")
+
 
 DASHBOARD = "tests.apps.dashboard_samples"  # loads much, so only those who need it do so
 

@@ -114,7 +114,7 @@ def test_results_are_written_whole(call, tmp_path):
     out = tmp_path / "deep" / "run"
     found = document(call, *AGENT, *MARKET, "--out", out, "--plot")
     names = sorted(path.name for path in out.iterdir())
-    pages = ["chart.png", "charts.json", "report.html"]
+    pages = ["chart.png", "charts.json", "regimes.json", "report.html"]
     assert names == sorted([*pages, "equity.parquet", "fills.parquet", "results.json"])
     stored = json.loads((out / "results.json").read_text())
     assert stored == {name: found[name] for name in found if name not in ("out", "reports")}
