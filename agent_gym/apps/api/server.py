@@ -6,16 +6,14 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from socket import AF_INET, AF_INET6, create_server, socket
 from threading import enumerate as enumerate_threads
 from threading import main_thread
 
 import uvicorn
-from typing_extensions import override
 
 from agent_gym.apps.api.app import Mount, create_app
 from agent_gym.apps.api.settings import ServiceSettings
-from agent_gym.core.errors import ConfigError
+from agent_gym.apps.listening import AnnouncedServer, bound
 
 SHUTDOWN_S = 30
 log = logging.getLogger(__name__)
@@ -38,7 +36,7 @@ def serve(
         ready: Called with the address once it answers.
         dashboard: Adds the pages for people.
     """
-    door = _bound(host, port)
+    door = bound("the service", host, port)
     app = create_app(settings, dashboard)
     config = uvicorn.Config(
         app,
@@ -52,7 +50,7 @@ def serve(
         timeout_graceful_shutdown=SHUTDOWN_S,
         lifespan="on",
     )
-    server = _Server(config, ready)
+    server = AnnouncedServer(config, ready)
     # A start that fails for a reason we know is told below, without a trace.
     logging.getLogger("uvicorn.error").addFilter(lambda _: app.state.failure is None)
     try:
@@ -63,18 +61,6 @@ def serve(
         if not server.should_exit:  # else it is the signal that ended it, raised again afterwards
             raise
     _leave_unfinished()
-
-
-def _bound(host: str, port: int) -> socket:
-    try:
-        return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
-    except OSError as error:
-        raise ConfigError(
-            "the service cannot listen there",
-            where=f"{host}:{port}",
-            found=error.strerror,
-            remedy="Choose another port with --port; 0 takes any that is free",
-        ) from error
 
 
 def _leave_unfinished() -> None:
@@ -88,20 +74,3 @@ def _leave_unfinished() -> None:
         logging.shutdown()
         sys.stdout.flush()
         os._exit(0)
-
-
-class _Server(uvicorn.Server):
-    """A server that says when it answers."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
-
-    @override
-    async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Start, and say so."""
-        await super().startup(sockets)
-        if self.started and sockets:
-            host = self.config.host
-            shown = f"[{host}]" if ":" in host else host
-            self._ready(f"http://{shown}:{sockets[0].getsockname()[1]}")

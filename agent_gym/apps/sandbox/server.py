@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from socket import AF_INET, AF_INET6, create_server, socket
 from typing import TypeAlias
 
 import uvicorn
-from typing_extensions import override
 
+from agent_gym.apps.listening import AnnouncedServer, bound
 from agent_gym.apps.sandbox.app import create_app
 from agent_gym.apps.sandbox.session import Session
-from agent_gym.core.errors import ConfigError
 
 Ready: TypeAlias = Callable[[str, Callable[[], None]], None]
 LONGEST_MESSAGE = 65_536
@@ -45,15 +43,7 @@ def serve(session: Session, place: Place, ready: Ready) -> None:
         ready: Called once it answers, with the address and a way to end it.
     """
     host, port = place.host, place.port
-    try:
-        door = create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
-    except OSError as error:
-        raise ConfigError(
-            "the sandbox cannot listen there",
-            where=f"{host}:{port}",
-            found=error.strerror,
-            remedy="Choose another port with --port; 0 takes any that is free",
-        ) from error
+    door = bound("the sandbox", host, port)
     config = uvicorn.Config(
         create_app(session, place.hosts),
         host=host,
@@ -66,7 +56,7 @@ def serve(session: Session, place: Place, ready: Ready) -> None:
         ws_max_size=LONGEST_MESSAGE,
         lifespan="on",
     )
-    server = _Server(config, ready)
+    server = AnnouncedServer(config, lambda address: ready(address, server.end))
     if place.exit_at_end:
         session.on_written = server.end
     try:
@@ -74,24 +64,3 @@ def serve(session: Session, place: Place, ready: Ready) -> None:
     except (KeyboardInterrupt, SystemExit):
         if not server.should_exit:  # else it is the signal that ended it, raised again afterwards
             raise
-
-
-class _Server(uvicorn.Server):
-    """A server that says when it answers."""
-
-    def __init__(self, config: uvicorn.Config, ready: Ready) -> None:
-        super().__init__(config)
-        self._ready = ready
-
-    def end(self) -> None:
-        """Stop serving."""
-        self.should_exit = True
-
-    @override
-    async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Start, and say so."""
-        await super().startup(sockets)
-        if self.started and sockets:
-            host = self.config.host
-            shown = f"[{host}]" if ":" in host else host
-            self._ready(f"http://{shown}:{sockets[0].getsockname()[1]}", self.end)
