@@ -86,10 +86,10 @@ MARL := $(BIN)/agent-gym marl
 marl-results: $(READY)   ## what teams come to: MAPPO, reuse and AMAL, harder maps, diagnosis, ablation (hours)
 	$(MARL) compare --algos mappo --maps 3m,2s_vs_1sc --jobs 2 --out docs/results
 	$(MARL) compare --algos mappo,mappo-reuse,amal --maps 3m:kills@100000 --jobs 2 --out docs/results --name marl_kills
-	$(MARL) compare --algos mappo,mappo-reuse,amal --maps 3m@100000,2s_vs_1sc@100000 --jobs 2 --out docs/results --name marl_dense
-	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seeds 3 --jobs 2 --out docs/results || test $$? = 4
-	$(MARL) compare --algos mappo,mappo-reuse --maps 2s3z,3s_vs_5z --seeds 5 --steps 250000 --jobs 2 --out docs/results --name marl_hard
-	$(MARL) ablation --maps 3m:kills@100000 --seeds 10 --jobs 2 --out docs/results
+	$(MARL) compare --algos mappo,mappo-reuse,amal --maps 3m@80000,2s_vs_1sc@80000 --jobs 2 --out docs/results --name marl_dense
+	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seeds 5 --jobs 2 --out docs/results || test $$? = 4
+	$(MARL) compare --algos mappo --maps 2s3z,3s_vs_5z --seeds 5 --steps 250000 --jobs 2 --out docs/results --name marl_hard
+	$(MARL) ablation --maps 3m:kills@60000 --seeds 10 --jobs 2 --out docs/results
 
 reference: $(READY)      ## the pages of docs/reference, written again from the code
 	$(BIN)/python -m scripts.make_reference
