@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from agent_gym.training.marl.amal import AMALAgent
+from agent_gym.training.marl.amal.transitions import transitions_of
 from agent_gym.training.marl.batch import FRESH
 
 
@@ -94,10 +95,33 @@ class Leaking(AMALAgent):
 
     def learn_world(self, batch, said):
         if len(self.buffer.auxiliary):
-            rows = self.buffer.auxiliary.rows()
-            whole = len(rows.ended) // batch.ended.shape[1] * batch.ended.shape[1]
-            self.buffer.primary.add(rows.some(np.arange(whole)))
+            self.buffer.primary.add(relabelled(self.buffer.auxiliary.rows(), batch))
         super().learn_world(batch, said)
+
+
+def relabelled(rows, batch):
+    """Return rows as if the primary team had played them, as many as fit its environments."""
+    whole = len(rows.ended) // batch.ended.shape[1] * batch.ended.shape[1]
+    return rows.some(np.arange(whole))._replace(source=FRESH)
+
+
+class LeakingInPlay(AMALAgent):
+    """10: auxiliary rows are added to the primary buffer as soon as they are played."""
+
+    def _play(self, batch, policy):
+        played = super()._play(batch, policy)
+        rows = transitions_of(played, self.core)
+        self.buffer.primary.add(relabelled(rows, batch))
+        return played
+
+
+class LeakingScales(AMALAgent):
+    """10: the scales of the model take in what auxiliary teams saw."""
+
+    def _play(self, batch, policy):
+        played = super()._play(batch, policy)
+        self.model._seen.update(transitions_of(played, self.core).seen)
+        return played
 
 
 class OneActor(AMALAgent):

@@ -216,6 +216,8 @@ PLANTS = (
     planted(9, "auxiliary-rows", "auxiliary-teams", agent=agents.NeverLearned),
     planted(9, "auxiliary-rows", agent=agents.PassedOff),
     planted(10, "model-apart", agent=agents.Leaking),
+    planted(10, "model-apart", agent=agents.LeakingInPlay),
+    planted(10, "model-apart", agent=agents.LeakingScales),
     planted(10, "model-apart", name="symmetric-model", config={"amal.model.symmetric": True}),
     planted(10, "model-apart", agent=agents.OneActor),
     planted(11, "endings", name="window_ends", session=session_with(WindowEnds)),

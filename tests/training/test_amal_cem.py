@@ -6,8 +6,9 @@ import pytest
 from agent_gym.agents.marl import Crowd, NetworkConfig
 from agent_gym.agents.marl.crowd import LAST_LAYER
 from agent_gym.core import AgentError, Seeds
+from agent_gym.training.marl.amal.auxiliaries import Probes
 from agent_gym.training.marl.amal.cem import CrossEntropy, by_ranks
-from agent_gym.training.marl.amal.space import ShiftSpace, distances, divergences
+from agent_gym.training.marl.amal.space import LARGEST_SHIFT, ShiftSpace, distances, divergences
 from agent_gym.training.marl.collection import Episodes
 from tests.training.amal_samples import amal, session_of, small_amal
 from tests.training.marl_samples import parts, shaken, small
@@ -119,6 +120,26 @@ def test_teams_are_as_far_away_as_wanted_and_none_too_far(space):
         session.iterate()
         mixer = session.mixer
         assert 0.05 < mixer.auxiliaries.kl < 0.12
+
+
+@pytest.mark.parametrize("space", ["bias", "all"])
+def test_where_there_is_no_choice_shifts_do_not_grow_without_end(space):
+    """They once grew until what is not legal was done: such moments give no divergence."""
+    session = session_of(small_amal(cem_space=space))
+    session.iterate()
+    auxiliaries, policy = session.mixer.auxiliaries, session.learner.policy
+    seen, legal, alive = session.mixer.probes
+    alone = np.zeros_like(legal)
+    alone[..., 1] = True
+    for _ in range(40):
+        auxiliaries.play(policy, Probes(seen, alone, alive), 1)
+        auxiliaries.search.tell(auxiliaries.shifts, np.abs(auxiliaries.shifts).max(axis=1))
+        auxiliaries.shifts = auxiliaries.search.ask()
+    auxiliaries.play(policy, Probes(seen, alone, alive), 1)
+    assert 10.0 < np.abs(auxiliaries.shifts).max() < 1.1 * LARGEST_SHIFT
+    chances = np.exp(auxiliaries.space.crowd(policy, auxiliaries.shifts).on_same(seen, legal))
+    assert np.isfinite(chances).all()
+    assert not chances[np.broadcast_to(~legal, chances.shape)].any()
 
 
 def test_the_share_of_auxiliary_steps_is_exact():

@@ -6,6 +6,7 @@ from agent_gym.core import Seeds
 from agent_gym.training.marl.amal.buffers import PrimaryBuffer
 from agent_gym.training.marl.amal.distillation import Distillation
 from agent_gym.training.marl.amal.transitions import Transitions
+from agent_gym.training.marl.batch import FRESH
 from tests.training.amal_samples import tiny_model
 
 FEATURES = 3
@@ -17,7 +18,7 @@ def met(around, rows=200, seed=0):
     before = rng.standard_normal((rows, FEATURES)).astype(np.float32)
     after = (around + 0.3 * rng.standard_normal((rows, FEATURES))).astype(np.float32)
     ended = np.zeros(rows, np.bool_)
-    return Transitions(before, after - before, np.zeros(rows, np.float32), ended)
+    return Transitions(before, after - before, np.zeros(rows, np.float32), ended, FRESH)
 
 
 def taught(rows, rounds):

@@ -7,8 +7,10 @@ from agent_gym.agents.gate import ProvenanceError, Source, Tagged, Tags
 from agent_gym.core import DataError, Seeds
 from agent_gym.envs.exact import same_bits
 from agent_gym.training.marl.amal import AuxBuffer, PrimaryBuffer, PrimaryView, WorldModel
-from agent_gym.training.marl.amal.probes import Place, canary, coverage, sight, symmetric
+from agent_gym.training.marl.amal.canary import canary, symmetric, twins_of
+from agent_gym.training.marl.amal.probes import Place, coverage, sight
 from agent_gym.training.marl.amal.transitions import Transitions, core_features, transitions_of
+from agent_gym.training.marl.batch import AUXILIARY, FRESH
 from agent_gym.training.marl.worlds import battle_worlds
 from tests.training.amal_samples import TINY, session_of, small_amal, tiny_model
 from tests.training.marl_samples import small, with_deaths
@@ -22,7 +24,7 @@ def linear(seed, n=400, noise=0.1, every=20):
     change = seen @ matrix + noise * rng.standard_normal((n, 3))
     ended = np.arange(n) % every == every - 1
     change[ended] = 0.0
-    return Transitions(seen, change.astype(np.float32), seen[:, 0], ended)
+    return Transitions(seen, change.astype(np.float32), seen[:, 0], ended, FRESH)
 
 
 def filled(*windows):
@@ -83,7 +85,7 @@ def test_heads_draw_rows_of_their_own():
 def test_only_a_view_of_sealed_rows_is_taken():
     model, buffer = fitted(1)
     auxiliary = AuxBuffer()
-    auxiliary.add(linear(2))
+    auxiliary.add(linear(2)._replace(source=AUXILIARY))
     for given in (auxiliary, auxiliary.rows(), buffer, linear(2)):
         with pytest.raises(TypeError, match="PrimaryView"):
             model.learn(given)
@@ -120,8 +122,20 @@ def test_garbage_beside_it_changes_no_bit_and_a_symmetric_one_notices():
     session.iterate()
     mixed = session.play()
     assert len(session.mixer.buffer.auxiliary) > 0
-    assert canary(session.mixer, config, battle_worlds, mixed.fresh) == 0
-    assert canary(session.mixer, symmetric(config), battle_worlds, mixed.fresh) > 0
+    for asked, changes in ((config, False), (symmetric(config), True)):
+        twin = twins_of(session.mixer, asked)
+        assert (canary(twin, battle_worlds, mixed, Seeds(0)) > 0) is changes
+
+
+def test_a_buffer_refuses_rows_of_the_other_stream():
+    session = session_of(small_amal())
+    session.iterate()
+    mixed, core = session.play(), session.mixer.core
+    ours, theirs = (transitions_of(batch, core) for batch in (mixed.fresh, mixed.others[0]))
+    with pytest.raises(ProvenanceError, match="another stream"):
+        session.mixer.buffer.primary.add(theirs)
+    with pytest.raises(ProvenanceError, match="another stream"):
+        session.mixer.buffer.auxiliary.add(ours)
 
 
 def test_a_canary_needs_something_to_spoil():
@@ -129,7 +143,7 @@ def test_a_canary_needs_something_to_spoil():
     session = session_of(config)
     mixed = session.play()
     with pytest.raises(DataError, match="spoil"):
-        canary(session.mixer, config, battle_worlds, mixed.fresh)
+        canary(twins_of(session.mixer, config), battle_worlds, mixed, Seeds(0))
 
 
 def test_a_window_becomes_rows_without_what_was_done_last():

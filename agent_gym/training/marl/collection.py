@@ -58,11 +58,19 @@ class Collector:
         chunk: Steps between two memories that are kept.
         memory: Numbers that an agent remembers.
         seeds: Where starts and draws come from.
+        source: Who plays, as its windows say.
     """
 
     def __init__(
-        self, worlds: TeamWorlds, n_steps: int, chunk: int, memory: int, seeds: Seeds
+        self,
+        worlds: TeamWorlds,
+        n_steps: int,
+        chunk: int,
+        memory: int,
+        seeds: Seeds,
+        source: str = FRESH,
     ) -> None:
+        self._source = source
         self.worlds, self._n_steps, self._chunk = worlds, n_steps, chunk
         self._rng = seeds.child("draws").rng()
         self._width = memory
@@ -117,7 +125,7 @@ class Collector:
         e, n = self.worlds.n_envs, self.worlds.n_agents
         memory = self._memory.shape[-1]
         return Batch(
-            source=FRESH,
+            source=self._source,
             weight=1.0,
             observations=np.zeros((t + 1, e, n, seen), np.float32),
             state=np.zeros((t + 1, e, state), np.float32),

@@ -123,7 +123,7 @@ class AMALAgent:
         said = self.information(played)
         auxiliaries.score(played, said)
         self.buffer.auxiliary.add(transitions_of(played, self.core))
-        return self._paid(replace(played, source=AUXILIARY, weight=config.auxiliary_weight), said)
+        return self._paid(replace(played, weight=config.auxiliary_weight), said)
 
     def _to_learn(self, auxiliary: Batch) -> tuple[Batch, ...]:
         return (auxiliary,) if auxiliary.weight > 0.0 else ()

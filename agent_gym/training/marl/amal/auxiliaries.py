@@ -22,7 +22,7 @@ from agent_gym.training.marl.amal.space import (
     rescaling,
 )
 from agent_gym.training.marl.amal_config import AmalConfig
-from agent_gym.training.marl.batch import TEAM, Arrays, Batch, Bools
+from agent_gym.training.marl.batch import AUXILIARY, TEAM, Arrays, Batch, Bools
 from agent_gym.training.marl.collection import Collector
 from agent_gym.training.marl.worlds import TeamWorlds
 
@@ -69,7 +69,8 @@ class Auxiliaries:
         self._config, self._chunk, self._seeds = config, chunk, seeds
         self.space = ShiftSpace(policy, config, seeds)
         self.search = CrossEntropy(self.space.dim, config, seeds.child("cem"))
-        self._collector = Collector(worlds, 0, chunk, policy.config.memory, seeds.child("play"))
+        memory, play = policy.config.memory, seeds.child("play")
+        self._collector = Collector(worlds, 0, chunk, memory, play, AUXILIARY)
         self._teams = config.num_auxiliary_agents
         self._credit, self.steps, self.pulled_back = 0.0, 0, 0
         self.kl = self.jsd = 0.0
@@ -109,7 +110,7 @@ class Auxiliaries:
         for _ in range(ROUNDS):
             crowd = self.space.crowd(policy, self.shifts)
             found = divergences(crowd, *probes)
-            factor = rescaling(float(np.median(found)), config.cem_kl)
+            factor = rescaling(float(np.median(found)), config.cem_kl, self.shifts)
             if abs(factor - 1.0) < 0.05:
                 break
             self.shifts = factor * self.shifts

@@ -1,8 +1,9 @@
 """Two streams of data that cannot be mixed up: what the primary team met, and all else.
 
 A model of the world learns from a ``PrimaryView`` and from nothing else. Such a view holds batches
-that the gate has sealed, and only a ``PrimaryBuffer`` makes one. Auxiliary windows are tagged as
-made by others and lie in an ``AuxBuffer``, which has no such door.
+that the gate has sealed, and only a ``PrimaryBuffer`` makes one, of rows which the primary team's
+collector has marked as its own. Auxiliary windows are marked by theirs and lie in an ``AuxBuffer``,
+which has no such door.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from agent_gym.agents.gate import (
     Tagged,
     Tags,
 )
-from agent_gym.training.marl.amal.transitions import Transitions
-from agent_gym.training.marl.batch import Arrays, Bools
+from agent_gym.training.marl.amal.transitions import COLUMNS, Transitions
+from agent_gym.training.marl.batch import AUXILIARY, FRESH, Arrays, Bools
 
 PRIMARY_RUN, AUXILIARY_RUN = "primary", "auxiliary"
 HELD_OUT = "held_out"
@@ -55,7 +56,7 @@ class PrimaryView:
 
     def rows(self) -> Transitions:
         """Return all rows."""
-        return Transitions(*(self.column(name) for name in Transitions._fields))
+        return Transitions(*(self.column(name) for name in COLUMNS), source=FRESH)
 
     def newest(self) -> PrimaryView:
         """Return the rows of the last window alone."""
@@ -96,7 +97,8 @@ class PrimaryBuffer:
         return sum(map(len, self._batches))
 
     def add(self, rows: Transitions) -> None:
-        """Take in the next window of the primary team."""
+        """Take in the next window of the primary team; what others played is refused."""
+        _check(rows, FRESH)
         self._admit(rows, self._held_out(rows.ended), PRIMARY_RUN)
 
     def forge(self, rows: Transitions) -> None:
@@ -118,7 +120,7 @@ class PrimaryBuffer:
     def _admit(self, rows: Transitions, held_out: Bools, run: str) -> None:
         times = np.arange(self._rows, self._rows + len(held_out))
         self._rows += len(held_out)
-        columns = rows._asdict() | {HELD_OUT: held_out}
+        columns = rows.columns() | {HELD_OUT: held_out}
         tags = Tags.of(Source.PRIMARY, run, times)
         sealed = {name: Tagged(column, tags) for name, column in columns.items()}
         self._batches.append(self._gate.primary_batch(sealed))
@@ -142,7 +144,7 @@ class PrimaryBuffer:
         self._batches = []
         for i, (run, start) in enumerate(zip(values["runs"], values["starts"], strict=True)):
             self._rows = start
-            rows = Transitions(*(arrays[f"{i}/{name}"] for name in Transitions._fields))
+            rows = Transitions(*(arrays[f"{i}/{name}"] for name in COLUMNS), source=FRESH)
             self._admit(rows, arrays[f"{i}/{HELD_OUT}"], run)
         self._episodes, self._rows = arrays["episodes"].copy(), values["rows"]
 
@@ -161,18 +163,17 @@ class AuxBuffer:
         return iter(self._parts)
 
     def add(self, rows: Transitions) -> None:
-        """Take in the next window of auxiliary teams."""
+        """Take in the next window of auxiliary teams; what the primary one played is refused."""
+        _check(rows, AUXILIARY)
         times = np.arange(self._rows, self._rows + len(rows.ended))
         self._rows += len(rows.ended)
         tags = Tags.of(Source.ECHO, AUXILIARY_RUN, times)
-        self._parts.append({name: Tagged(each, tags) for name, each in rows._asdict().items()})
+        self._parts.append({name: Tagged(each, tags) for name, each in rows.columns().items()})
 
     def rows(self) -> Transitions:
         """Return all rows, for figures; whoever takes them knows whose they are."""
-        columns = (
-            np.concatenate([part[name].x for part in self._parts]) for name in Transitions._fields
-        )
-        return Transitions(*columns)
+        columns = (np.concatenate([part[name].x for part in self._parts]) for name in COLUMNS)
+        return Transitions(*columns, source=AUXILIARY)
 
     def spoil(self, seen: NDArray[Any]) -> None:
         """Replace what was seen and what changed by something else, to see who notices."""
@@ -198,7 +199,8 @@ class AuxBuffer:
         """Hold what another one did."""
         self.clear()
         for i in range(values["parts"]):
-            self.add(Transitions(*(arrays[f"{i}/{name}"] for name in Transitions._fields)))
+            own = (arrays[f"{i}/{name}"] for name in COLUMNS)
+            self.add(Transitions(*own, source=AUXILIARY))
         self._rows = values["rows"]
 
 
@@ -211,3 +213,13 @@ class AsymmetricReplayBuffer:
     def counts(self) -> Counter[str]:
         """Return how many rows are held, by stream."""
         return Counter({PRIMARY_RUN: len(self.primary), AUXILIARY_RUN: len(self.auxiliary)})
+
+
+def _check(rows: Transitions, source: str) -> None:
+    if rows.source != source:
+        raise ProvenanceError(
+            "these rows are of another stream",
+            found=rows.source,
+            expected=source,
+            remedy="Keep the windows of each collector in the buffer of its own stream",
+        )

@@ -16,16 +16,15 @@ from agent_gym.core.files import write_json
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.statistics import mean_interval
 from agent_gym.training.marl.amal.agent import INFORMATION, amal_for
+from agent_gym.training.marl.amal.canary import canary, symmetric, twins_of
 from agent_gym.training.marl.amal.probes import (
     NoiseProbe,
     Place,
     as_if_fresh,
-    canary,
     cosine,
     gradient,
     returns_anew,
     sight,
-    symmetric,
 )
 from agent_gym.training.marl.amal.sign_test import signs
 from agent_gym.training.marl.amal.transitions import transitions_of
@@ -126,7 +125,8 @@ class _Examination:
         self.series.add("least_information", float(agent.information(mixed.fresh).min()))
         if len(agent.buffer.auxiliary) and i % CANARY_EVERY in (0, 1):
             for name, config in (("canary", self.config), ("forged", symmetric(self.config))):
-                self.series.add(name, canary(agent, config, self._make, mixed.fresh))
+                seeds = self._seeds.child(name, i)
+                self.series.add(name, canary(twins_of(agent, config), self._make, mixed, seeds))
         if i < EARLY and mixed.others:
             self._sight(mixed.policy)
 

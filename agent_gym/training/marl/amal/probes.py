@@ -16,56 +16,20 @@ from agent_gym.agents.marl.network import Floats
 from agent_gym.core.errors import DataError
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
-from agent_gym.envs.exact import same_bits
 from agent_gym.training.marl.amal.agent import AMALAgent
 from agent_gym.training.marl.amal.buffers import PrimaryBuffer
 from agent_gym.training.marl.amal.information import MutualInformationEstimator
 from agent_gym.training.marl.amal.transitions import Transitions
 from agent_gym.training.marl.amal.world_model import WorldModel
-from agent_gym.training.marl.amal_config import AmalConfig
 from agent_gym.training.marl.batch import TEAM, Batch, Bools
 from agent_gym.training.marl.collection import Actor, Collector
 from agent_gym.training.marl.config import TeamTrainConfig
 from agent_gym.training.marl.learner import Learner
 from agent_gym.training.marl.worlds import MakeWorlds
 
-GARBAGE = 1e6
 LEAST_DISTANCE = 1e-6
 NOISE = 2
 """Features of pure noise that are added to see whether information falls for them."""
-
-
-def canary(agent: AMALAgent, config: TeamTrainConfig, make_worlds: MakeWorlds, batch: Batch) -> int:
-    """Return how many arrays of the model differ if auxiliary rows are replaced by garbage.
-
-    Two twins of the agent learn from the same primary window; one of them has garbage beside it.
-    """
-    if not len(agent.buffer.auxiliary):
-        raise DataError("a canary needs auxiliary rows to spoil", where="auxiliary buffer")
-    arrays, values = agent.state()
-    learned = []
-    for spoiled in (False, True):
-        twin = AMALAgent(config, _amal(config), make_worlds)
-        twin.restore(arrays, values)
-        if spoiled:
-            noise = Seeds(config.seed).child("canary").rng().standard_normal(4096)
-            twin.buffer.auxiliary.spoil((GARBAGE * noise).astype(np.float32))
-        twin.learn_world(batch, twin.information(batch))
-        learned.append(twin.model.state())
-    return sum(not same_bits(learned[0][name], learned[1][name]) for name in learned[0])
-
-
-def symmetric(config: TeamTrainConfig) -> TeamTrainConfig:
-    """Return a training whose model is fed auxiliary rows: what a canary has to notice."""
-    amal = _amal(config)
-    model = amal.model.model_copy(update={"symmetric": True})
-    return config.model_copy(update={"amal": amal.model_copy(update={"model": model})})
-
-
-def _amal(config: TeamTrainConfig) -> AmalConfig:
-    if config.amal is None:
-        raise DataError("this is no training of AMAL", where="amal")
-    return config.amal
 
 
 class NoiseProbe:
@@ -95,6 +59,7 @@ class NoiseProbe:
             np.concatenate([rows.change, change], axis=1),
             rows.reward,
             rows.ended,
+            rows.source,
         )
         if self._model is None:
             widths = noised.seen.shape[1], noised.change.shape[1]

@@ -14,6 +14,8 @@ from agent_gym.training.marl.batch import Bools
 
 ROUNDS = 6
 FACTORS = (0.2, 5.0)
+LARGEST_SHIFT = 20.0
+"""Of a single weight: what is e**20 times as likely is certain, and teams do not differ more."""
 
 
 class ShiftSpace:
@@ -77,6 +79,16 @@ def _both(crowd: Crowd, seen: Floats, legal: Bools) -> tuple[FloatArray, FloatAr
     return theirs, ours.astype(np.float64)
 
 
-def rescaling(found: float, wanted: float) -> float:
-    """Return by what shifts are to be multiplied so that a divergence becomes another one."""
-    return float(np.clip(np.sqrt(wanted / max(found, 1e-12)), *FACTORS))
+def rescaling(found: float, wanted: float, shifts: FloatArray) -> float:
+    """Return by what shifts are to be multiplied so that a divergence becomes another one.
+
+    Where moments leave teams no choice, no shift makes them differ enough. So no shift is left
+    above the largest one; otherwise they would grow without end, until what is not legal is done.
+
+    Example:
+        >>> rescaling(0.1, 0.4, np.array([1.0])), rescaling(0.0, 0.4, np.array([16.0]))
+        (2.0, 1.25)
+    """
+    factor = float(np.clip(np.sqrt(wanted / max(found, 1e-12)), *FACTORS))
+    largest = float(np.abs(shifts).max())
+    return min(factor, LARGEST_SHIFT / max(largest, 1e-12))

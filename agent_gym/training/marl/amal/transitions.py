@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ DID = "_did_"
 
 
 class Transitions(NamedTuple):
-    """Rows of steps; nothing in them says who played.
+    """Rows of steps.
 
     Attributes:
         seen: State before the step without what was done last, what every agent does (one-hot),
@@ -24,16 +24,25 @@ class Transitions(NamedTuple):
         change: State after it less state before it, ``[rows, features]``; 0 where ``ended``.
         reward: What the team was paid.
         ended: Whether the step ended the episode; what comes next is then another battle.
+        source: Who played all of them, as the collector of their window said.
     """
 
     seen: Floats
     change: Floats
     reward: Floats
     ended: Bools
+    source: str
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return all arrays by name."""
+        return {name: getattr(self, name) for name in COLUMNS}
 
     def some(self, rows: NDArray[np.int64]) -> Transitions:
         """Return some of the rows."""
-        return Transitions(self.seen[rows], self.change[rows], self.reward[rows], self.ended[rows])
+        return self._replace(**{name: each[rows] for name, each in self.columns().items()})
+
+
+COLUMNS = ("seen", "change", "reward", "ended")
 
 
 def core_features(contract: Contract) -> NDArray[np.int64]:
@@ -51,7 +60,11 @@ def transitions_of(batch: Batch, core: NDArray[np.int64]) -> Transitions:
     seen = np.concatenate([part.reshape(rows, -1) for part in parts], axis=1)
     change = np.where(batch.ended[..., None], np.float32(0.0), after - before)
     return Transitions(
-        seen, change.reshape(rows, -1), batch.rewards[TEAM].reshape(rows), batch.ended.reshape(rows)
+        seen,
+        change.reshape(rows, -1),
+        batch.rewards[TEAM].reshape(rows),
+        batch.ended.reshape(rows),
+        batch.source,
     )
 
 

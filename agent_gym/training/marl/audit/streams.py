@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from agent_gym.core.seeds import Seeds
-from agent_gym.envs.exact import same_bits
 from agent_gym.evaluation.audit import Finding, error, fine, note, unchecked
 from agent_gym.training.marl.amal import AMALAgent
-from agent_gym.training.marl.amal.probes import GARBAGE, symmetric
+from agent_gym.training.marl.amal.canary import canary, symmetric
 from agent_gym.training.marl.audit.subject import NOT_MEANT, TeamSubject, Training
 from agent_gym.training.marl.batch import AUXILIARY, FRESH, TEAM, Batch
 from agent_gym.training.marl.config import TeamTrainConfig
+from agent_gym.training.marl.worlds import MakeWorlds
 
 
 def auxiliary_rows(subject: TeamSubject) -> Iterator[Finding]:
@@ -70,8 +70,8 @@ def model_apart(subject: TeamSubject) -> Iterator[Finding]:
         yield from _sees_all(subject)
         return
     leaks = max(each.amal.leaks for each in training.told if each.amal is not None)
-    plain = canary(subject, subject.small)
-    control = canary(subject, symmetric(subject.small))
+    plain = _canary(subject, subject.small)
+    control = _canary(subject, symmetric(subject.small))
     told = {"leaked_rows": leaks, "changed_arrays": plain, "changed_in_control": control}
     if leaks or plain:
         yield error(
@@ -91,25 +91,25 @@ def model_apart(subject: TeamSubject) -> Iterator[Finding]:
     yield from _sees_all(subject)
 
 
-def canary(subject: TeamSubject, config: TeamTrainConfig) -> int:
-    """Return how many arrays of the model differ if auxiliary rows are garbage."""
-    learned = []
-    for spoiled in (False, True):
-        twin = restored(subject, config)
-        if spoiled:
-            noise = Seeds(config.seed).child("audit", "canary").rng().standard_normal(4096)
-            twin.buffer.auxiliary.spoil((GARBAGE * noise).astype(np.float32))
-        fresh = subject.training.windows[-1].fresh
-        twin.learn_world(fresh, twin.information(fresh))
-        learned.append(twin.model.state())
-    return sum(not same_bits(learned[0][name], learned[1][name]) for name in learned[0])
+def _canary(subject: TeamSubject, config: TeamTrainConfig) -> int:
+    """Return how many arrays of the model differ if all of auxiliary teams is garbage."""
+
+    def twin(make_worlds: MakeWorlds) -> AMALAgent:
+        return restored(subject, config, make_worlds)
+
+    seeds = Seeds(config.seed).child("audit", "canary")
+    return canary(twin, subject.seams.make_worlds, subject.training.windows[-1], seeds)
 
 
-def restored(subject: TeamSubject, config: TeamTrainConfig | None = None) -> AMALAgent:
+def restored(
+    subject: TeamSubject,
+    config: TeamTrainConfig | None = None,
+    make_worlds: MakeWorlds | None = None,
+) -> AMALAgent:
     """Return a twin of the agent as it was before the last update."""
     kept = subject.training.agent_state
     assert kept is not None
-    twin = subject.agent(config)
+    twin = subject.agent(config, make_worlds)
     twin.restore(*kept)
     return twin
 
