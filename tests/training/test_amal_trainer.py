@@ -159,9 +159,9 @@ def test_greedy_looks_ask_the_primary_team_alone():
     session = session_of(small_amal())
     for _ in range(4):
         session.iterate()
-    before = session.judge()
+    before = session.judge(session.learner.policy)
     session.mixer.auxiliaries.shifts[:] = 1e3
-    assert session.judge() == before
+    assert session.judge(session.learner.policy) == before
 
 
 def test_a_session_and_its_config_must_agree():

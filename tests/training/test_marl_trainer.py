@@ -7,21 +7,25 @@ import pytest
 
 from agent_gym.agents.marl import NetworkConfig, TeamPolicy
 from agent_gym.core import ConfigError, DataError
+from agent_gym.evaluation.marl import run_of
 from agent_gym.training.marl import (
     EvaluationConfig,
     LearnConfig,
     ReuseConfig,
     StoppingConfig,
     TeamTrainConfig,
+    session,
     shipped_config,
     train_team,
 )
 from agent_gym.training.marl.config import SHIPPED
+from agent_gym.training.marl.looks import Look
 from agent_gym.training.marl.records import first_reaching
 from tests.training.marl_samples import small
 
 REUSE = LearnConfig(epochs=2, reuse=ReuseConfig())
 MEMORY = NetworkConfig(hidden=16, recurrent=True)
+FRESH = 16
 KINDS = {
     "mappo": {},
     "reuse": {"learn": REUSE},
@@ -32,7 +36,8 @@ KINDS = {
 
 def content(folder):
     """Return the bytes of all that equal trainings share."""
-    files = [*sorted((folder / "policy").iterdir()), folder / "training.json"]
+    teams = [path for name in ("policy", "best") for path in sorted((folder / name).iterdir())]
+    files = [*teams, folder / "training.json"]
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
@@ -169,6 +174,25 @@ def test_the_record_says_what_happened(tmp_path):
     figures = told[-1].figures
     assert 0.0 < figures.entropy < np.log(9)
     assert figures.ess == {"fresh": pytest.approx(1.0)}
+
+
+def test_the_team_of_the_best_look_is_kept_and_judged_from_fresh_starts(tmp_path, monkeypatch):
+    looked, wins = {}, iter([3, 5, 5, 1])
+
+    def scripted(policy, worlds, seeds):
+        if worlds.n_envs == FRESH:
+            return Look(FRESH, looked[policy.version] + 2, 0.0, 1.0)
+        looked[policy.version] = next(wins)
+        return Look(worlds.n_envs, looked[policy.version], 0.0, 1.0)
+
+    monkeypatch.setattr(session, "look_at", scripted)
+    record = train_team(small(), tmp_path)
+    third = list(looked)[2]  # the second is as good, but has learned for less long
+    assert (record.best.env_steps, record.best.look_wins, record.best.fresh.wins) == (720, 5, 7)
+    assert record.best.model_hash == third == TeamPolicy.load(tmp_path / "best").version
+    assert (record.final.wins, record.policy.version) == (3, list(looked)[3])
+    written = json.loads((tmp_path / "training.json").read_text())
+    assert run_of(written).best == 7 / FRESH
 
 
 def test_steps_to_a_win_rate_are_the_first_ones(tmp_path):

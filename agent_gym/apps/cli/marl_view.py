@@ -177,6 +177,8 @@ def _summary(figures: Mapping[str, Any]) -> str:
     words = f"final wins {final['estimate']:.1%}"
     if final["low"] is not None:
         words += f" ({final['low']:.1%} to {final['high']:.1%})"
+    if figures["best"] is not None:
+        words += f", teams of the best looks {figures['best']['estimate']:.1%}"
     for rate, found in figures["steps_to"].items():
         median = found["median"]["estimate"]
         half = "half the seeds did not get there" if median is None else f"{median:,.0f} steps"

@@ -81,16 +81,22 @@ class ArmFigures:
             "high": [one["high"] for one in found] if band else None,
         }
 
+    def best(self) -> dict[str, Any] | None:
+        """Return what the teams of the best looks won; None if they were not kept."""
+        found = [run.best for run in self.runs if run.best is not None]
+        if len(found) < len(self.runs):
+            return None
+        return summary([[share] for share in found], self.seeds) | spread(found)
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
         wins, episodes = sum(run.wins for run in self.runs), sum(r.episodes for r in self.runs)
-        finals = [run.final for run in self.runs]
         return {
             "seeds": [run.seed for run in self.runs],
             "final": self.over_seeds(lambda run: run.final),
             "episodes": wilson(wins, episodes).as_dict() | {"wins": wins, "episodes": episodes},
-            "worst_seed": min(finals),
-            "seeds_above": {str(rate): sum(f >= rate for f in finals) for rate in AGREED},
+            **spread([run.final for run in self.runs]),
+            "best": self.best(),
             "area": self.over_seeds(lambda run: run.area(self.until)),
             "steps_to": {str(rate): self.steps_to(rate) for rate in AGREED},
             "curve": self.curve(),
@@ -103,6 +109,17 @@ def arm_figures(runs: Sequence[TeamRun], until: int, seeds: Seeds) -> ArmFigures
         raise DataError("an arm has at least one seed", found="none")
     ordered = tuple(sorted(runs, key=lambda run: run.seed))
     return ArmFigures(ordered, until, seeds)
+
+
+def spread(shares: Sequence[float]) -> dict[str, Any]:
+    """Return the worst of all seeds, and how many reach each of the agreed win rates.
+
+    Example:
+        >>> spread([0.7, 0.9, 0.99])
+        {'worst_seed': 0.7, 'seeds_above': {'0.8': 2, '0.95': 1}}
+    """
+    above = {str(rate): sum(share >= rate for share in shares) for rate in AGREED}
+    return {"worst_seed": min(shares), "seeds_above": above}
 
 
 def summary(scores: Sequence[Sequence[float]] | FloatArray, seeds: Seeds) -> dict[str, Any]:

@@ -43,6 +43,8 @@ class TeamRun:
         curve: The looks.
         wins: Greedy wins from fresh starts, after the last step.
         episodes: How many fresh starts there were.
+        best_steps: Steps up to the look that was best; None if nobody kept its team.
+        best_wins: Wins of that team from the same fresh starts.
         model_hash: Which policy that was.
         config_hash: What it was made by.
         command: The command that makes it again.
@@ -59,11 +61,18 @@ class TeamRun:
     model_hash: str
     config_hash: str
     command: str
+    best_steps: int | None = None
+    best_wins: int | None = None
 
     @property
     def final(self) -> float:
         """Return the share of fresh starts that was won."""
         return self.wins / self.episodes
+
+    @property
+    def best(self) -> float | None:
+        """Return the share of fresh starts that the team of the best look won, if it was kept."""
+        return None if self.best_wins is None else self.best_wins / self.episodes
 
     @property
     def end(self) -> int:
@@ -112,6 +121,8 @@ class TeamRun:
             "wins": self.wins,
             "episodes": self.episodes,
             "win_rate": wilson(self.wins, self.episodes).as_dict(),
+            "best_steps": self.best_steps,
+            "best_wins": self.best_wins,
             "model_hash": self.model_hash,
             "config_hash": self.config_hash,
             "command": self.command,
@@ -129,7 +140,7 @@ def run_of(document: Mapping[str, Any], arm: str | None = None) -> TeamRun:
         if document["kind"] != KIND:
             raise DataError("this is no training of a team", found=document["kind"], expected=KIND)
         made, final = document["manifest"], document["final"]
-        config = made["config"]
+        config, best = made["config"], document.get("best", {})
         return TeamRun(
             task=task_name(config["world"]["map"], config["world"]["reward"]),
             arm=arm or document["algorithm"],
@@ -142,6 +153,8 @@ def run_of(document: Mapping[str, Any], arm: str | None = None) -> TeamRun:
             model_hash=document["model_hash"],
             config_hash=made["config_hash"],
             command=made["command"],
+            best_steps=best.get("env_steps"),
+            best_wins=best.get("wins"),
         )
     except (KeyError, TypeError) as error:
         raise DataError("a record of a training is not whole", found=str(error)) from error

@@ -14,6 +14,8 @@ ARM_HEADS = (
     "seeds",
     "final wins",
     "worst seed",
+    "best look",
+    "its worst seed",
     "mean over steps",
     "steps to 80 %",
     "steps to 95 %",
@@ -68,12 +70,14 @@ def time_words(found: Mapping[str, Any]) -> str:
 
 def arm_row(arm: str, own: Mapping[str, Any], cpu_s: Mapping[str, Sequence[float]]) -> list[str]:
     """Return the row of an arm on a task."""
-    spent = cpu_s.get(arm, ())
+    spent, best = cpu_s.get(arm, ()), own.get("best")
     return [
         arm,
         str(len(own["seeds"])),
         percent_interval(own["final"]),
         percent(own["worst_seed"]),
+        DASH if best is None else percent_interval(best),
+        DASH if best is None else percent(best["worst_seed"]),
         percent_interval(own["area"]),
         *(time_words(found) for found in own["steps_to"].values()),
         f"{sum(spent) / len(spent):.0f}" if spent else DASH,
@@ -154,5 +158,8 @@ def idle_words(document: Mapping[str, Any]) -> str:
 
 def seeds_words(own: Mapping[str, Any]) -> str:
     """Return how many seeds win nearly always from fresh starts."""
-    good = own["seeds_above"]["0.95"]
-    return f"{good} of {many(len(own['seeds']), 'seed')} win at least 95 % of fresh starts"
+    good, best = own["seeds_above"]["0.95"], own.get("best")
+    words = f"{good} of {many(len(own['seeds']), 'seed')} win at least 95 % of fresh starts"
+    if best is None:
+        return words
+    return f"{words}, {best['seeds_above']['0.95']} with the team of their best look"

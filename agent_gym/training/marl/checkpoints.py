@@ -17,7 +17,7 @@ from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.files import to_json
 from agent_gym.training.marl.batch import Arrays
 
-KIND = "marl/checkpoint"
+KIND = "marl/checkpoint-2"
 ARRAYS, VALUES = "arrays.safetensors", "values.json"
 
 

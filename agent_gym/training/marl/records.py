@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from agent_gym.agents.marl import TeamPolicy
 from agent_gym.core.manifest import Manifest
 from agent_gym.training.marl.amal_figures import AmalFigures
+from agent_gym.training.marl.best import Confirmed
 from agent_gym.training.marl.collection import Episodes
 from agent_gym.training.marl.learner import LearnFigures
 from agent_gym.training.marl.looks import Look
@@ -119,6 +120,7 @@ class TrainingRecord:
         env_steps: Steps of all environments together.
         curve: One row a look.
         final: Greedy episodes from fresh starts.
+        best: The team of the best look, from the same fresh starts.
         manifest: What it was made from.
         spent: How long it took; no part of the written record, which equal trainings share.
         amal: Figures of every iteration, if AMAL joined the training.
@@ -131,6 +133,7 @@ class TrainingRecord:
     env_steps: int
     curve: tuple[CurveRow, ...]
     final: Look
+    best: Confirmed
     manifest: Manifest
     spent: Spent
     amal: tuple[AmalFigures, ...] = ()
@@ -151,6 +154,7 @@ class TrainingRecord:
             "env_steps": self.env_steps,
             "steps_to": {str(rate): asdict(self.steps_to(rate)) for rate in MILESTONES},
             "final": asdict(self.final) | {"win_rate": self.final.interval.as_dict()},
+            "best": self.best.as_dict(),
             "curve": [row.as_dict() for row in self.curve],
             "manifest": self.manifest.model_dump(mode="json"),
         }

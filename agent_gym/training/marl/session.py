@@ -11,6 +11,7 @@ from agent_gym.core.errors import ConfigError
 from agent_gym.core.seeds import Seeds
 from agent_gym.training.marl.amal_figures import AmalFigures
 from agent_gym.training.marl.batch import TEAM, Arrays, Batch
+from agent_gym.training.marl.best import BestTeam, best_of, better
 from agent_gym.training.marl.checkpoints import Checkpoint
 from agent_gym.training.marl.collection import Collector
 from agent_gym.training.marl.config import TeamTrainConfig
@@ -64,6 +65,7 @@ class Session:
         self.past: list[Batch] = []
         self.curve: list[CurveRow] = []
         self.told: list[AmalFigures] = []
+        self.best: BestTeam | None = None
         self.iteration = self.env_steps = 0
 
     def iterate(self) -> Progress:
@@ -96,7 +98,7 @@ class Session:
         told = self._told(learned.figures)
         look = None
         if self._crossed(before, config.evaluation.every) or self.env_steps >= config.env_steps:
-            look = look_at(self.learner.policy, self._judges, self._seeds.child("looks"))
+            look = self._look()
             self.curve.append(CurveRow.of(self.env_steps, look, mixed.episodes, learned.figures))
         return Progress(
             self.iteration,
@@ -107,6 +109,12 @@ class Session:
             look,
             told,
         )
+
+    def _look(self) -> Look:
+        policy = self.learner.policy
+        look = look_at(policy, self._judges, self._seeds.child("looks"))
+        self.best = better(self.best, BestTeam(policy, self.env_steps, look.wins))
+        return look
 
     def _told(self, figures: LearnFigures) -> AmalFigures | None:
         if self.mixer is None:
@@ -130,10 +138,10 @@ class Session:
         """Return whether nothing is left to do."""
         return self.env_steps >= self.config.env_steps or self.good_enough
 
-    def judge(self) -> Look:
-        """Look at the policy from fresh starts, which no look before has used."""
+    def judge(self, policy: TeamPolicy) -> Look:
+        """Look at a policy from fresh starts, which no look before has used."""
         worlds = self._make(self.config, self.config.evaluation.final_episodes)
-        return look_at(self.learner.policy, worlds, self._seeds.child("final"))
+        return look_at(policy, worlds, self._seeds.child("final"))
 
     def state(self) -> Checkpoint:
         """Return all that decides how it goes on."""
@@ -148,7 +156,10 @@ class Session:
             "curve": [asdict(row) for row in self.curve],
             "iteration": self.iteration,
             "env_steps": self.env_steps,
+            "best": None if self.best is None else self.best.values(),
         }
+        if self.best is not None:
+            arrays |= {f"best/{name}": array for name, array in self.best.policy.weights.items()}
         if self.mixer is not None:
             mixed, kept["mixer"] = self.mixer.state()
             arrays |= {f"mixer/{name}": array for name, array in mixed.items()}
@@ -165,6 +176,7 @@ class Session:
         ]
         self.curve = [CurveRow(**row) for row in values["curve"]]
         self.iteration, self.env_steps = values["iteration"], values["env_steps"]
+        self.best = best_of(values["best"], under("best/", arrays), self.learner.policy)
         if self.mixer is not None:
             self.mixer.restore(under("mixer/", arrays), values["mixer"])
             self.told = [AmalFigures(**each) for each in values["told"]]

@@ -16,16 +16,19 @@ from agent_gym.core.files import write_json
 from agent_gym.core.manifest import Manifest, describe, fingerprint, installed_versions
 from agent_gym.training.marl.amal import amal_for
 from agent_gym.training.marl.amal.keeping import foresight_of
+from agent_gym.training.marl.best import BestTeam, Confirmed
 from agent_gym.training.marl.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from agent_gym.training.marl.config import TeamTrainConfig
 from agent_gym.training.marl.critics import critic_of
+from agent_gym.training.marl.looks import Look
 from agent_gym.training.marl.records import Listener, Spent, TrainingRecord
 from agent_gym.training.marl.session import Session
 from agent_gym.training.marl.worlds import MakeWorlds, battle_worlds
 from agent_gym.training.rl.folder_lock import at_work
 from agent_gym.training.threads import torch_threads
 
-CHECKPOINT, POLICY, CRITIC, FORESIGHT = "checkpoint", "policy", "critic", "foresight"
+CHECKPOINT, POLICY, BEST, CRITIC = "checkpoint", "policy", "best", "critic"
+FORESIGHT = "foresight"
 CONFIG, RECORD, TIMINGS = "config.json", "training.json", "timings.json"
 
 
@@ -36,7 +39,7 @@ def train_team(
 
     Args:
         config: What is trained and how.
-        folder: Where everything goes: ``policy``, ``training.json``, ``timings.json``.
+        folder: Where everything goes: ``policy``, ``best``, ``training.json``, ``timings.json``.
         listener: Is told of every iteration.
     """
     return TeamTrainer(config, folder, listener).train()
@@ -80,6 +83,7 @@ class TeamTrainer:
             critic_of(session.learner).save(self.folder / CRITIC)
             if amal is not None:
                 foresight_of(amal, record.policy).save(self.folder / FORESIGHT)
+            _best(session).policy.save(self.folder / BEST, About(config=manifest.config))
             self._write(record)
         return record
 
@@ -118,6 +122,7 @@ class TeamTrainer:
 
     def _record(self, session: Session, manifest: Manifest, watch: _Watch) -> TrainingRecord:
         full = session.env_steps >= self.config.env_steps
+        final = session.judge(session.learner.policy)
         return TrainingRecord(
             folder=self.folder,
             policy=session.learner.policy,
@@ -125,7 +130,8 @@ class TeamTrainer:
             status="done" if full else "stopped_early",
             env_steps=session.env_steps,
             curve=tuple(session.curve),
-            final=session.judge(),
+            final=final,
+            best=_confirmed(session, final),
             manifest=manifest,
             spent=watch.spent(),
             amal=tuple(session.told),
@@ -136,6 +142,20 @@ class TeamTrainer:
         record.policy.save(self.folder / POLICY, about)
         write_json(self.folder / RECORD, record.as_dict())
         write_json(self.folder / TIMINGS, asdict(record.spent))
+
+
+def _best(session: Session) -> BestTeam:
+    found = session.best
+    assert found is not None, "the last step is looked at, so there is a best look"
+    return found
+
+
+def _confirmed(session: Session, final: Look) -> Confirmed:
+    """Judge the team of the best look; if it is the last one, that has been done."""
+    best = _best(session)
+    last = best.policy.version == session.learner.policy.version
+    fresh = final if last else session.judge(best.policy)
+    return Confirmed(best.env_steps, best.wins, fresh, best.policy.version)
 
 
 class _Watch:
