@@ -236,7 +236,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
 
 def test_shipped_configs_are_what_they_say():
     names = {path.stem for path in SHIPPED.glob("*.yaml")}
-    assert names == {"mappo", "mappo-reuse", "ippo", "official", "amal"}
+    assert names == {"mappo", "mappo-short", "mappo-reuse", "ippo", "official", "amal"}
     assert shipped_config("mappo") == TeamTrainConfig()
     for name in names - {"official"}:
         assert shipped_config(name).algorithm == name
