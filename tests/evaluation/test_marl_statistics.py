@@ -118,7 +118,7 @@ def test_a_comparison_tells_who_did_not_get_there():
     assert found["verdicts"] == {
         "amal": {
             "word": "matches",
-            "why": "below 1.15 against MAPPO; mappo-reuse was not played",
+            "why": "below 1.15 against mappo; mappo-reuse was not played",
         }
     }
 
@@ -161,6 +161,24 @@ def test_a_seed_that_comes_twice_is_refused():
         ({"mappo": ratio(0.6, 0.9), "mappo-reuse": ratio(0.7, 0.99)}, "beats"),
         ({"mappo": ratio(0.6, 0.9), "mappo-reuse": ratio(0.7, 1.01)}, "matches"),
         ({"mappo": ratio(0.6, 0.9)}, "matches"),
+        ({"mappo": ratio(0.6, 0.9), "mappo-short": ratio(0.9, 1.1)}, "matches"),
+        ({"mappo": ratio(0.6, 0.9), "mappo-short": ratio(0.9, 1.2)}, "not shown"),
+        (
+            {
+                "mappo": ratio(0.6, 0.9),
+                "mappo-short": ratio(0.7, 1.05),
+                "mappo-reuse": ratio(0.5, 0.9),
+            },
+            "matches",
+        ),
+        (
+            {
+                "mappo": ratio(0.6, 0.9),
+                "mappo-short": ratio(0.7, 0.95),
+                "mappo-reuse": ratio(0.5, 0.9),
+            },
+            "beats",
+        ),
         ({"mappo": ratio(0.6, 1.14), "mappo-reuse": ratio(0.5, 0.9)}, "matches"),
         ({"mappo": ratio(0.6, 1.15), "mappo-reuse": ratio(0.5, 0.9)}, "not shown"),
         ({"mappo": ratio(0.6, None)}, "not shown"),

@@ -73,7 +73,7 @@ def test_the_page_of_a_comparison_answers_first(tmp_path):
     text = page.read_text()
     assert text.index("amal beats MAPPO and MAPPO with reuse") < text.index("![Win rates]")
     assert "mappo: 12 of 12 seeds win at least 95 % of fresh starts." in text
-    assert "ippo: not shown to match MAPPO (not below 1.15 against MAPPO)." in text
+    assert "ippo: not shown to match MAPPO (not below 1.15 against mappo)." in text
     assert "| 0 of 12 | 0 of 12 | - |" in text  # nobody got there, and nobody said how long it took
     assert "| ippo | mappo | 80 % | above " in text
     assert "12 above, 0 below" in text

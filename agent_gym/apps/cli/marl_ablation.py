@@ -67,7 +67,7 @@ def ablation(
     check_outputs(outputs, ABLATION)
     jobs = ablation_jobs(job, outputs)
     found = played(jobs, outputs.jobs)
-    compared = compare_arms([run for run, _ in found], WHOLE).as_dict()
+    compared = compare_arms([each.run for each in found], WHOLE).as_dict()
     about = {name: changes_words(ARMS[name]) for name in arms_of(job)}
     words = ["marl", "ablation", *words_of(job)]
     document = study_document(compared | {"arms": about}, found, words)

@@ -12,7 +12,6 @@ from pydantic import Field
 from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.marl_choices import (
-    SEED_FOLDER,
     default_folder,
     jobs_of,
     names_of,
@@ -20,17 +19,17 @@ from agent_gym.apps.cli.marl_choices import (
     team_of,
 )
 from agent_gym.apps.cli.marl_compare_view import comparison_view
+from agent_gym.apps.cli.marl_kept import Study, kept_training, read_kept
 from agent_gym.apps.cli.marl_view import shown_trainings
 from agent_gym.apps.cli.output import emit
 from agent_gym.apps.cli.workspace import check_target, source_commit
-from agent_gym.core.errors import AgentError, ConfigError, DataError
+from agent_gym.core.errors import AgentError, ConfigError
 from agent_gym.core.manifest import describe
 from agent_gym.core.registry import Config
-from agent_gym.evaluation.marl import TeamRun, compare_teams, run_of
+from agent_gym.evaluation.marl import compare_teams
 from agent_gym.reporting.marl import COMPARISON, places, write_comparison
 from agent_gym.training.marl.jobs import TeamJob, run_teams
-from agent_gym.training.marl.runs import Trained, stored_training
-from agent_gym.training.marl.trainer import RECORD
+from agent_gym.training.marl.runs import Trained
 from agent_gym.training.rl.result import error_text
 
 
@@ -73,9 +72,6 @@ class StudyPlaces(Config):
         return self.name or kind
 
 
-Study = list[tuple[TeamRun, Trained]]
-
-
 @with_options("outputs", StudyPlaces, "Where to")
 @with_options("job", CompareJob, "What is compared")
 @writes("trained teams and their comparison")
@@ -84,24 +80,28 @@ def compare(
     outputs: StudyPlaces,
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders of finished trainings; nothing is played then."),
+        typer.Argument(
+            help="Folders of finished trainings, or JSON files of kept comparisons; nothing is "
+            "played then."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Train what is missing and compare: win rates, areas, steps to 80 %, verdicts.
 
     An arm matches MAPPO if the ratio of steps is below 1.15 at the upper end of its interval, and
-    beats it below 1 against MAPPO and against MAPPO with reuse; all else is not shown.
+    beats it below 1 against MAPPO and against MAPPO with reuse; all else is not shown. Where
+    mappo-short was played, it counts as MAPPO too.
     """
     check_outputs(outputs, COMPARISON)
     if folders:
         _refuse_played(job)
-        found = read_folders(folders)
+        found = read_kept(folders)
         words = ["marl", "compare", *map(str, folders)]
     else:
         found = played(compare_jobs(job, outputs), outputs.jobs)
         words = ["marl", "compare", *words_of(job)]
-    document = study_document(compare_teams([run for run, _ in found]).as_dict(), found, words)
+    document = study_document(compare_teams([each.run for each in found]).as_dict(), found, words)
     if outputs.out is not None:
         write_comparison(outputs.out, document, outputs.called(COMPARISON))
     emit(document, as_json=as_json, view=comparison_view(document))
@@ -136,47 +136,22 @@ def played(jobs: Sequence[TeamJob], workers: int) -> Study:
                 found=error_text(result, "it was not done"),
                 remedy="The same command goes on with what is missing; the others are kept",
             )
-        found.append((run_of(result.record, job.arm), result))
+        found.append(kept_training(result, job.arm))
     return found
-
-
-def read_folders(folders: Sequence[Path]) -> Study:
-    """Return all finished trainings in or below folders; an arm is called like its folder."""
-    found: Study = []
-    for top in folders:
-        places = sorted({path.parent for path in top.rglob(RECORD)}, key=_order)
-        if not places:
-            raise DataError(
-                "there is no finished training here",
-                where=str(top),
-                expected=f"folders with {RECORD}",
-                remedy="Name what `agent-gym marl train` has written",
-            )
-        for place in places:
-            trained = stored_training(place)
-            if trained is not None:
-                own = place.parent.name if place.name.startswith(SEED_FOLDER) else None
-                found.append((run_of(trained.record, own), trained))
-    return found
-
-
-def _order(place: Path) -> tuple[str, int, str]:
-    number = place.name.removeprefix(SEED_FOLDER)
-    return str(place.parent), int(number) if number.isdigit() else 0, place.name
 
 
 def study_document(document: dict[str, Any], found: Study, words: Sequence[str]) -> dict[str, Any]:
     """Add where it comes from, and the seconds that it took, which are all that differs."""
     manifest = describe(
         argv=["agent-gym", *words],
-        config={"runs": sorted({run.config_hash for run, _ in found})},
-        data={"maps": sorted({trained.record["manifest"]["data"]["map"] for _, trained in found})},
-        seeds=tuple(sorted({run.seed for run, _ in found})),
+        config={"runs": sorted({each.run.config_hash for each in found})},
+        data={"maps": sorted({battle for each in found for battle in each.maps})},
+        seeds=tuple(sorted({each.run.seed for each in found})),
         commit=source_commit(),
     )
     timings: dict[str, dict[str, list[float]]] = {}
-    for run, trained in found:
-        timings.setdefault(run.task, {}).setdefault(run.arm, []).append(trained.cpu_s)
+    for run, _, cpu_s in found:
+        timings.setdefault(run.task, {}).setdefault(run.arm, []).append(cpu_s)
     return document | {"manifest": manifest.model_dump(mode="json"), "cpu_s": timings}
 
 

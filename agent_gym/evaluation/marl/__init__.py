@@ -9,7 +9,7 @@ from agent_gym.evaluation.marl.ablation import Ablation, compare_arms
 from agent_gym.evaluation.marl.comparison import Comparison, compare_teams
 from agent_gym.evaluation.marl.diagnosis import over_seeds
 from agent_gym.evaluation.marl.figures import AGREED, ArmFigures, arm_figures
-from agent_gym.evaluation.marl.runs import TeamRun, horizon, run_of
+from agent_gym.evaluation.marl.runs import TeamRun, horizon, kept_run, run_of
 from agent_gym.evaluation.marl.verdicts import MATCHES_BELOW, Verdict, verdict
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "compare_arms",
     "compare_teams",
     "horizon",
+    "kept_run",
     "over_seeds",
     "run_of",
     "verdict",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,6 +158,16 @@ def run_of(document: Mapping[str, Any], arm: str | None = None) -> TeamRun:
         )
     except (KeyError, TypeError) as error:
         raise DataError("a record of a training is not whole", found=str(error)) from error
+
+
+def kept_run(document: Mapping[str, Any]) -> TeamRun:
+    """Return the run that ``as_dict`` described."""
+    try:
+        names = {field.name for field in fields(TeamRun)} & set(document)
+        plain = {name: document[name] for name in names}
+        return TeamRun(**plain | {"curve": tuple(Seen(*look) for look in document["curve"])})
+    except (KeyError, TypeError) as error:
+        raise DataError("a kept run is not whole", found=str(error)) from error
 
 
 def task_name(battle: str, reward: str) -> str:

@@ -29,14 +29,17 @@ READING = """## How to read this
 - *Steps to 80 % and 95 %*: the first look that shows it, as censored data: median by Kaplan and
   Meier with the interval of Brookmeyer and Crowley; `?` is an end that was not reached. "8 of
   10" says how many seeds got there in time; without a median fewer than half did. A look has few
-  episodes and looks are some thousand steps apart, so times are no finer than that.
+  episodes and looks are some thousand steps apart, so times are no finer than that, and a ratio of
+  two early ones is coarse.
 - *Ratio*: steps of the same seed under two algorithms, on the logarithmic scale; the mean of the
   middle half of all pairs, with a 95 % interval from resampled pairs (moved outwards for their
   small number). A pair of which one side did not get there is open at that end and nothing is
   filled in: *above* means that the first did not, *below* that the second did not.
 - *Verdicts*, fixed before there were figures: an algorithm **matches** MAPPO if the upper end is
   below 1.15, and **beats** it if the upper end is below 1 against MAPPO and against MAPPO with
-  reuse of samples. All else is *not shown*, fewer than 10 pairs included.
+  reuse of samples. All else is *not shown*, fewer than 10 pairs included. Where `mappo-short` was
+  played, MAPPO in the short windows of `mappo-reuse`, both must hold against it too; this was added
+  later, and makes either word harder to get.
 - Win rates hold for this engine alone and are never compared with those of another. Every seed is
   in the JSON file.
 """
