@@ -113,3 +113,32 @@ def test_a_dry_run_refuses_what_the_command_refuses(capsys: Any) -> None:
     words = "backtest --agent rules/rsi --market synthetic/btc-1h --fee-bps -1 --dry-run --json"
     assert run(words.split(), as_json=True) == 2
     assert "--fee-bps" in json.loads(capsys.readouterr().out)["what"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("marl train --algo mappoo", "mappoo"),
+        ("marl train --map 3m --out /proc/x", "/proc/x"),
+        ("marl compare --algos mappo,foo", "foo"),
+        ("marl compare --algos mappo --out /proc/x", "/proc/x"),
+        ("marl ablation --arms nobody", "nobody"),
+        ("marl diagnose --algo mappo", "mappo"),
+    ],
+)
+def test_a_dry_run_of_a_study_refuses_what_the_study_refuses(
+    words: str, said: str, capsys: Any
+) -> None:
+    assert run([*words.split(), "--dry-run", "--json"], as_json=True) == 2
+    assert said in capsys.readouterr().out
+
+
+def test_a_dry_run_of_a_study_counts_its_trainings(
+    tmp_path: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setenv("AGENT_GYM_HOME", str(tmp_path / "home"))
+    words = "marl compare --algos mappo,amal --maps 3m@1000,8m@500 --seeds 3 --dry-run --json"
+    assert run(words.split(), as_json=True) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert plan["trainings"] == "12, of which 0 are done"
+    assert plan["environment steps"] == "9,000"

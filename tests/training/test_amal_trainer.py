@@ -179,9 +179,12 @@ def test_arms_differ_and_are_what_they_say():
     assert made["amal"] == config
     assert (made["mappo"].algorithm, made["mappo-reuse"].algorithm) == ("mappo", "mappo-reuse")
     assert made["mappo-reuse"].learn == config.learn
+    for name in ("mappo", "mappo-short", "mappo-reuse"):
+        assert made[name] == shipped_config(name)
     assert len({each.model_dump_json() for each in made.values()}) == len(ARMS)
     assert {name for name, each in made.items() if each.algorithm != "amal"} == {
         "mappo",
+        "mappo-short",
         "mappo-reuse",
     }
     with pytest.raises(ConfigError, match="Did you mean"):

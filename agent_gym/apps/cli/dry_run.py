@@ -26,7 +26,9 @@ def say_plan(what: str, planned: dict[str, Any], *, as_json: bool) -> None:
     emit({"dry_run": True, "done": False, "plan": planned}, as_json=as_json, view=view)
 
 
-def writes(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def writes(
+    what: str, plan: Callable[..., dict[str, Any]] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command that writes an option ``--dry-run``.
 
     It goes right above the function, below what makes options from configs: options are then read
@@ -34,6 +36,8 @@ def writes(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
     Args:
         what: What it would write.
+        plan: Is given what the command would be; refuses what that refuses before it begins, and
+            returns what more there is to tell.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -46,7 +50,7 @@ def writes(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
                 command(**values)
                 return
             planned = {"what": what, "folder of results": str(home().absolute())}
-            said = planned | _given(values)
+            said = planned | _given(values) | ({} if plan is None else plan(**values))
             say_plan("would be written", said, as_json=bool(values.get("as_json", False)))
 
         option: Any = Annotated[bool, DRY_RUN]

@@ -22,6 +22,7 @@ from agent_gym.apps.cli.marl_choices import (
 )
 from agent_gym.apps.cli.marl_compare import StudyPlaces, check_outputs, played, study_document
 from agent_gym.apps.cli.marl_compare_view import ablation_view
+from agent_gym.apps.cli.marl_plans import planned
 from agent_gym.apps.cli.output import emit
 from agent_gym.core.registry import Config, unknown
 from agent_gym.evaluation.marl import compare_arms
@@ -30,7 +31,7 @@ from agent_gym.training.marl.amal.arms import ARMS, arm_config
 from agent_gym.training.marl.jobs import TeamJob
 
 WHOLE = "amal"
-SHARED = (WHOLE, "mappo", "mappo-reuse")
+SHARED = (WHOLE, "mappo", "mappo-short", "mappo-reuse")
 """Arms that are shipped configs as well: what was trained for a comparison counts here too."""
 
 
@@ -51,9 +52,14 @@ class AblationJob(Config):
     )
 
 
+def _plan(job: AblationJob, outputs: StudyPlaces, **_: object) -> dict[str, Any]:
+    check_outputs(outputs, ABLATION)
+    return planned(ablation_jobs(job, outputs))
+
+
 @with_options("outputs", StudyPlaces, "Where to")
 @with_options("job", AblationJob, "What is asked")
-@writes("trained teams, and what each part is worth")
+@writes("trained teams, and what each part is worth", _plan)
 def ablation(
     job: AblationJob,
     outputs: StudyPlaces,

@@ -20,6 +20,7 @@ from agent_gym.apps.cli.marl_choices import (
 )
 from agent_gym.apps.cli.marl_compare_view import comparison_view
 from agent_gym.apps.cli.marl_kept import Study, kept_training, read_kept
+from agent_gym.apps.cli.marl_plans import planned
 from agent_gym.apps.cli.marl_view import shown_trainings
 from agent_gym.apps.cli.output import emit
 from agent_gym.apps.cli.workspace import check_target, source_commit
@@ -72,9 +73,19 @@ class StudyPlaces(Config):
         return self.name or kind
 
 
+def _plan(
+    job: CompareJob, outputs: StudyPlaces, folders: list[Path] | None, **_: object
+) -> dict[str, Any]:
+    check_outputs(outputs, COMPARISON)
+    if folders:
+        _refuse_played(job)
+        return {"trainings that are read": len(read_kept(folders))}
+    return planned(compare_jobs(job, outputs))
+
+
 @with_options("outputs", StudyPlaces, "Where to")
 @with_options("job", CompareJob, "What is compared")
-@writes("trained teams and their comparison")
+@writes("trained teams and their comparison", _plan)
 def compare(
     job: CompareJob,
     outputs: StudyPlaces,

@@ -12,9 +12,10 @@ from rich.text import Text
 
 from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.dry_run import writes
-from agent_gym.apps.cli.marl_choices import Task, default_folder, jobs_of, team_of
+from agent_gym.apps.cli.marl_choices import Task, Team, default_folder, jobs_of, team_of
 from agent_gym.apps.cli.marl_compare import StudyPlaces, check_outputs
 from agent_gym.apps.cli.marl_compare_view import narrow
+from agent_gym.apps.cli.marl_plans import planned
 from agent_gym.apps.cli.marl_view import shown_trainings
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
 from agent_gym.apps.cli.workspace import source_commit
@@ -44,19 +45,8 @@ class DiagnoseJob(Config):
     seed: int = Field(default=0, ge=0, description="first seed")
 
 
-@with_options("outputs", StudyPlaces, "Where to")
-@with_options("job", DiagnoseJob, "What is examined")
-@writes("trained teams and their diagnosis")
-def diagnose(
-    job: DiagnoseJob,
-    outputs: StudyPlaces,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
-    """Train AMAL with every probe on; exit code 4 says that a bound is missed.
-
-    The bounds are those of the design.
-    """
-    check_outputs(outputs, DIAGNOSIS)
+def _asked(job: DiagnoseJob, outputs: StudyPlaces) -> tuple[Team, list[DiagnosisJob]]:
+    """Return what is examined, and one training a seed."""
     team = team_of(job.algo, Task(job.map, job.reward, job.steps))
     if team.config.amal is None:
         raise ConfigError(
@@ -67,14 +57,35 @@ def diagnose(
         )
     folder = _folder(default_folder(team, outputs.runs))
     seeds = range(job.seed, job.seed + job.seeds)
-    jobs = [DiagnosisJob(**dict(each)) for each in jobs_of(team, folder, seeds)]
+    return team, [DiagnosisJob(**dict(each)) for each in jobs_of(team, folder, seeds)]
+
+
+def _plan(job: DiagnoseJob, outputs: StudyPlaces, **_: object) -> dict[str, Any]:
+    check_outputs(outputs, DIAGNOSIS)
+    return planned(_asked(job, outputs)[1])
+
+
+@with_options("outputs", StudyPlaces, "Where to")
+@with_options("job", DiagnoseJob, "What is examined")
+@writes("trained teams and their diagnosis", _plan)
+def diagnose(
+    job: DiagnoseJob,
+    outputs: StudyPlaces,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Train AMAL with every probe on; exit code 4 says that a bound is missed.
+
+    The bounds are those of the design.
+    """
+    check_outputs(outputs, DIAGNOSIS)
+    team, jobs = _asked(job, outputs)
     with shown_trainings(jobs, outputs.jobs):
         reports = run_diagnoses(jobs, outputs.jobs)
     manifest = describe(
         argv=["agent-gym", "marl", "diagnose", *words_of(job)],
         config=team.config.model_dump(mode="json"),
         data={},
-        seeds=tuple(seeds),
+        seeds=tuple(each.config.seed for each in jobs),
         commit=source_commit(),
     )
     document = {

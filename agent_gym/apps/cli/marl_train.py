@@ -18,6 +18,7 @@ from agent_gym.apps.cli.marl_choices import (
     jobs_of,
     team_of,
 )
+from agent_gym.apps.cli.marl_plans import planned
 from agent_gym.apps.cli.marl_view import seed_row, shown_trainings, trained_view
 from agent_gym.apps.cli.output import EXIT_RUN, emit
 from agent_gym.apps.cli.train_options import parse_settings
@@ -29,9 +30,27 @@ from agent_gym.training.marl.runs import Trained
 SEEDS = Seeds(0).child("training of a team")
 
 
+def _asked(
+    choice: TeamChoice, runs: SeedRuns, pairs: list[str] | None
+) -> tuple[Team, list[TeamJob]]:
+    """Return what is trained, and one training a seed."""
+    task = Task(choice.map, choice.reward, choice.steps)
+    changes = parse_settings(pairs or ())
+    team = team_of(choice.word(), task, stop_early=choice.stop_early, changes=changes)
+    seeds = range(choice.seed, choice.seed + runs.seeds)
+    words = [word for pair in pairs or () for word in ("--set", pair)]
+    return team, jobs_of(team, runs.out or default_folder(team), seeds, words)
+
+
+def _plan(
+    choice: TeamChoice, runs: SeedRuns, pairs: list[str] | None, **_: object
+) -> dict[str, Any]:
+    return planned(_asked(choice, runs, pairs)[1])
+
+
 @with_options("runs", SeedRuns, "How often, and where to")
 @with_options("choice", TeamChoice, "What is trained")
-@writes("trained teams")
+@writes("trained teams", _plan)
 def train(
     choice: TeamChoice,
     runs: SeedRuns,
@@ -47,18 +66,12 @@ def train(
 
     What was stopped goes on where it was, to the bit; what is done is not done again.
     """
-    settings = parse_settings(pairs or ())
-    task = Task(choice.map, choice.reward, choice.steps)
-    team = team_of(choice.word(), task, stop_early=choice.stop_early, changes=settings)
-    folder = runs.out or default_folder(team)
-    seeds = range(choice.seed, choice.seed + runs.seeds)
-    words = [word for pair in pairs or () for word in ("--set", pair)]
-    jobs = jobs_of(team, folder, seeds, words)
+    team, jobs = _asked(choice, runs, pairs)
     with shown_trainings(jobs, runs.jobs):
         ran = run_teams(jobs, runs.jobs)
     if not ran.complete:
         raise KeyboardInterrupt
-    payload = _payload(team, folder, jobs, ran)
+    payload = _payload(team, runs.out or default_folder(team), jobs, ran)
     emit(payload, as_json=as_json, view=trained_view(payload))
     if payload["failed"]:
         raise typer.Exit(EXIT_RUN)

@@ -10,7 +10,12 @@ from agent_gym.training.marl.config import TeamTrainConfig
 
 ARMS: Mapping[str, Mapping[str, Any]] = {
     "amal": {},
-    "mappo": {"amal": None, "learn": {"reuse": None}},
+    "mappo": {
+        "amal": None,
+        "n_envs": 16,
+        "learn": {"reuse": None, "learning_rate": 1e-3, "last_rate": 0.1},
+    },
+    "mappo-short": {"amal": None, "learn": {"reuse": None}},
     "mappo-reuse": {"amal": None},
     "lambda-0": {"amal": {"lambda_info": 0.0}},
     "no-auxiliaries": {"amal": {"auxiliary_share": 0.0, "late_share": 0.0}},
