@@ -12,6 +12,7 @@ from agent_gym.reporting.marl import (
     COMPARISON,
     DIAGNOSIS,
     difference_row,
+    mark_of,
     missed_of,
     places,
     ratio_row,
@@ -102,10 +103,20 @@ def test_the_page_of_a_diagnosis_shows_what_was_missed(tmp_path):
     write_diagnosis(tmp_path, document)
     _, page, picture = places(tmp_path, DIAGNOSIS)
     text = page.read_text()
-    assert "2 of 3 bounds hold. Missed: `calibration`." in text
+    assert (
+        "2 of 3 bounds hold: 1 with the whole interval over seeds, 0 on average alone, 1 " in text
+    )
+    assert "by construction. Missed: `calibration`." in text
     assert "| 1 of 3 | **missed** |" in text
     assert "bonus ratio" in words_of(picture)
     assert missed_of(document) == ["calibration"]
+
+
+def test_a_bound_that_the_interval_crosses_holds_on_average_alone():
+    found = over_seeds([report(calibration=each) for each in (0.1, 0.2, 0.5)])
+    assert mark_of("calibration", found["calibration"]) == "on average"
+    found = over_seeds([report(calibration=each) for each in (0.3, 0.31, 0.32)])
+    assert mark_of("calibration", found["calibration"]) == "shown"
 
 
 def test_one_seed_can_spoil_a_leak_and_what_was_not_seen_keeps_no_bound():

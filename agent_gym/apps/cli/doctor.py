@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
+from rich.console import Group
+from rich.text import Text
 
 from agent_gym import __version__
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
@@ -66,13 +68,14 @@ def doctor(
     findings = examine()
     broken = [each.name for each in findings if each.broken]
     payload = {"ok": not broken, "broken": broken, "findings": [asdict(each) for each in findings]}
-    rows: list[tuple[object, ...]] = [
-        (each.name, each.status, each.found, each.remedy) for each in findings
-    ]
+    rows: list[tuple[object, ...]] = [(each.name, each.status, each.found) for each in findings]
     title = f"agent-gym {__version__}: " + (
         f"broken: {', '.join(broken)}" if broken else "ready to work"
     )
-    view = table(title, ("what", "status", "found", "what to do"), rows)
+    advice = [Text(f"{each.name}: {each.remedy}") for each in findings if each.remedy]
+    if advice:
+        advice.insert(0, Text("What to do", style="bold"))
+    view = Group(table(title, ("what", "status", "found"), rows), *advice)
     emit(payload, as_json=as_json, view=view)
     if broken:
         raise typer.Exit(EXIT_RUN)

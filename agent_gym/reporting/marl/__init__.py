@@ -5,7 +5,7 @@ May import: core, evaluation, and the parts that all pages share.
 Hands on: ``write_comparison``, ``write_ablation``, ``write_diagnosis``, and rows for a terminal.
 """
 
-from agent_gym.reporting.marl.diagnosis_page import figure_row, missed_of
+from agent_gym.reporting.marl.diagnosis_page import figure_row, mark_of, missed_of
 from agent_gym.reporting.marl.words import (
     arm_row,
     difference_row,
@@ -31,6 +31,7 @@ __all__ = [
     "difference_row",
     "figure_row",
     "idle_words",
+    "mark_of",
     "missed_of",
     "places",
     "ratio_row",

@@ -67,9 +67,9 @@ def diagnosis_markdown(document: Mapping[str, Any], picture: str) -> str:
         table(HEADS, rows),
         "A figure is a mean over seeds, and *seeds* says in how many the bound holds by itself. "
         "Where a single seed can spoil it (leaks, the canary, signs, information below 0) all must "
-        "hold. What was never seen keeps no bound. *Shown*: the interval over seeds keeps the bound; "
-        "*on average*: the mean does, but the interval reaches across; *by construction*: AMAL sets "
-        "this figure itself, so it says that the machine works and no more.",
+        "hold. What was never seen keeps no bound. *Shown*: the interval over seeds keeps the "
+        "bound; *on average*: the mean does, but the interval reaches across; *by construction*: "
+        "AMAL sets this figure itself, so it says that the machine works and no more.",
         f"    {document['manifest']['command']}",
     ]
     return "\n\n".join(parts) + "\n"
