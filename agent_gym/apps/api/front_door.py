@@ -37,8 +37,8 @@ PAGE_HEADERS = HEADERS | {
 }
 LOGIN_HEADERS = HEADERS | {
     "content-security-policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
-        "frame-ancestors 'none'"
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
     ),
     "referrer-policy": "same-origin",
 }
@@ -199,6 +199,7 @@ def _page(language: str, way: str, *, wrong: bool) -> str:
     return f"""<!doctype html>
 <html lang="{language}"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
 <title>{escape(words["title"])}</title><style>{_STYLE}</style></head>
 <body><main><h1>Agent Gym</h1><p>{about}</p>{said}
 <form method="post" action="{LOGIN}">

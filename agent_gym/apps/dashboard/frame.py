@@ -84,6 +84,7 @@ def error_page(pages: Sequence[Page], visit: Visit, theme: str) -> str:
     return (
         f'<!doctype html><html lang="{words.language}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'
         f"<title>{escape(view.title)} - Agent Gym</title>{head(words.language)}</head>"
         f"<body>{_in_the_dark(theme)}{body}</body></html>"
     )

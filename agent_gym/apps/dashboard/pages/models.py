@@ -203,7 +203,7 @@ def _history(words: Words, entries: tuple[HistoryEntry, ...], versions: Mapping[
     rows: list[list[Part]] = []
     for entry in entries:
         model = str(entry.data.get("model", ""))
-        told = ("model", "promoted") if "verdict" in entry.data else ("model",)
+        told = ("model", "promoted") if "sentence" in entry.data else ("model",)
         said = {key: value for key, value in entry.data.items() if key not in told}
         rows.append(
             [
