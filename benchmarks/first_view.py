@@ -1,8 +1,9 @@
 """(g) How soon does the dashboard show something: 10,000 runs, a trajectory of 1,000,000 steps.
 
 A real service over a seeded folder, a real browser with an empty cache. The time runs from the
-moment a page is asked for until its headline and its figures stand in the document. The limit is
-the page of settings, which asks the stores for nothing.
+moment a page is asked for until its headline and its figures stand in the document, and on until it
+is live, with buttons and charts on their way. The limit is the page of settings, which asks the
+stores for nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ RUNS, STEPS = 10_000, 1_000_000
 LONGEST_S = 1.0
 COMMAND = "from agent_gym.apps.cli.main import main; main()"
 SHOWN = "return document.querySelector('.content .block') !== null"
+LIVE = "return document.querySelector('#app .content .block') !== null"
 
 
 def first_views(scratch: Path, rounds: int) -> Iterator[Row]:
@@ -50,9 +52,9 @@ def first_views(scratch: Path, rounds: int) -> Iterator[Row]:
         "backtest": "/dashboard/agents?name=rules-momentum",
     }
     with _served(folder) as told:
-        limit = _times(told, "/dashboard/settings", rounds, scratch)
+        limit, _ = _times(told, "/dashboard/settings", rounds, scratch)
         for name, path in pages.items():
-            seconds = _times(told, path, rounds, scratch)
+            seconds, live = _times(told, path, rounds, scratch)
             yield Row(
                 work=f"first_view_{name}",
                 unit="views/s",
@@ -60,8 +62,9 @@ def first_views(scratch: Path, rounds: int) -> Iterator[Row]:
                 limit=1.0 / min(limit),
                 goal=f"{RUNS:,} runs and {STEPS:,} steps: the first view under {LONGEST_S:g} s",
                 met=min(seconds) < LONGEST_S,
-                measured={"seconds": seconds, "limit_seconds": limit},
-                note=f"{_words(seconds)}, empty cache; a page without data {_words(limit)}",
+                measured={"seconds": seconds, "live_seconds": live, "limit_seconds": limit},
+                note=f"{_words(seconds)}, empty cache; live {_words(live)}; "
+                f"a page without data {_words(limit)}",
             )
 
 
@@ -90,12 +93,15 @@ def _served(folder: Path) -> Iterator[dict[str, Any]]:
             process.wait(60)
 
 
-def _times(told: dict[str, Any], path: str, rounds: int, scratch: Path) -> list[float]:
-    return [_seconds(told, path, scratch) for _ in range(rounds)]
+def _times(
+    told: dict[str, Any], path: str, rounds: int, scratch: Path
+) -> tuple[list[float], list[float]]:
+    pairs = [_seconds(told, path, scratch) for _ in range(rounds)]
+    return [shown for shown, _ in pairs], [live for _, live in pairs]
 
 
-def _seconds(told: dict[str, Any], path: str, scratch: Path) -> float:
-    """Return how long a browser waits that has never seen the dashboard."""
+def _seconds(told: dict[str, Any], path: str, scratch: Path) -> tuple[float, float]:
+    """Return how long a browser that has never seen the dashboard waits: to read, and to use it."""
     profile = scratch / "profile"
     shutil.rmtree(profile, ignore_errors=True)
     options = webdriver.ChromeOptions()
@@ -113,6 +119,8 @@ def _seconds(told: dict[str, Any], path: str, scratch: Path) -> float:
         begun = clock.monotonic_s()
         driver.find_element("css selector", "button").click()
         wait.until(lambda _: driver.execute_script(SHOWN))
-        return clock.monotonic_s() - begun
+        shown = clock.monotonic_s() - begun
+        wait.until(lambda _: driver.execute_script(LIVE))
+        return shown, clock.monotonic_s() - begun
     finally:
         driver.quit()

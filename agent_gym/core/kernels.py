@@ -8,6 +8,7 @@ so the cache stamp here covers the sources of every kernel file that the door na
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from hashlib import blake2b
@@ -20,7 +21,7 @@ from numba.core.errors import NumbaError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
+log = logging.getLogger(__name__)
 _STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": False}
 
 
@@ -69,9 +70,13 @@ def _cache_by_source(dispatcher: Any, modules: tuple[ModuleType, ...]) -> None:
     try:
         dispatcher.enable_caching()
     except (RuntimeError, NumbaError):  # no writable place for a cache: compile anew each time
+        log.info("compiling %s", dispatcher.__name__)
         return
     digest = blake2b(digest_size=16)
     for module in modules:
         if module.__file__ is not None:
             digest.update(Path(module.__file__).read_bytes())
-    dispatcher._cache._cache_file._source_stamp = digest.hexdigest()
+    kept = dispatcher._cache._cache_file
+    kept._source_stamp = digest.hexdigest()
+    if not kept._load_index():
+        log.info("compiling %s", dispatcher.__name__)

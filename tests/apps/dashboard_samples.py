@@ -22,7 +22,7 @@ CSS = "css selector"
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "from agent_gym.apps.cli.main import main; main()"
 PATIENCE_S = 60
-RUNS, STEPS, TRAJECTORIES = 300, 20_000, 30
+RUNS, STEPS, TRAJECTORIES = 300, 20_000, 60
 # What Chromium does of its own accord when it starts and is no request of a page.
 OWN = ("data:", "chrome:", "chrome-untrusted:", "about:")
 
@@ -124,6 +124,10 @@ class Reader:
         self.driver.get(f"{self.site.url}{path}")
         self.until(".content h1")
 
+    def live(self) -> bool:
+        """Whether the first view, which needs no script, has made way for the page itself."""
+        return not self.all("#early")
+
     def one(self, selector: str):
         return self.driver.find_element(CSS, selector)
 
@@ -131,10 +135,12 @@ class Reader:
         return self.driver.find_elements(CSS, selector)
 
     def until(self, selector: str):
-        return self.wait.until(lambda _: self.all(selector))[0]
+        return self.wait.until(lambda _: self.live() and self.all(selector))[0]
 
     def until_text(self, selector: str, text: str) -> None:
-        self.wait.until(lambda _: any(text in each for each in self.texts(selector)))
+        self.wait.until(
+            lambda _: self.live() and any(text in each for each in self.texts(selector))
+        )
 
     def texts(self, selector: str) -> list[str]:
         """The texts of all that fits, in one go: a page may be drawn anew in between."""

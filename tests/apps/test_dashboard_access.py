@@ -103,6 +103,7 @@ def test_a_browser_is_asked_for_a_token_and_shown_nothing_else(client):
     assert client.get("/", headers=PAGE).headers["location"] == "/dashboard"
     russian = client.get("/dashboard", headers=PAGE | {"accept-language": "ru-RU,ru;q=0.9"})
     assert "Войти" in russian.text
+    assert '<html lang="ru">' in russian.text
 
 
 def test_a_token_opens_a_session_that_is_not_for_the_api(client, token):

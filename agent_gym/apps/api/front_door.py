@@ -37,8 +37,8 @@ PAGE_HEADERS = HEADERS | {
 }
 LOGIN_HEADERS = HEADERS | {
     "content-security-policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
-        "frame-ancestors 'none'"
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
     ),
     "referrer-policy": "same-origin",
 }
@@ -102,9 +102,9 @@ class FrontDoor:
 
     def asks(self, scope_path: str, query: bytes, headers: Headers, *, wrong: bool) -> Response:
         """Return the page that asks for a token, as the answer to a request without one."""
-        words = LOGIN_TEXTS[language_of(headers)]
+        language = language_of(headers)
         way = scope_path + (f"?{query.decode('latin-1')}" if query else "")
-        return HTMLResponse(_page(words, way, wrong=wrong), 401, LOGIN_HEADERS)
+        return HTMLResponse(_page(language, way, wrong=wrong), 401, LOGIN_HEADERS)
 
     def login(self, body: bytes, headers: Headers) -> tuple[Token | None, Response]:
         """Return who came in and the way on, or nobody and the page again."""
@@ -189,14 +189,17 @@ def safe_way(way: str) -> str:
     return quote(path) + mark + quote(query, safe="=&%+-._~:,/")
 
 
-def _page(words: Texts, way: str, *, wrong: bool) -> str:
+def _page(language: str, way: str, *, wrong: bool) -> str:
+    words = LOGIN_TEXTS[language]
     said = f'<p class="wrong" role="alert">{escape(words["wrong"])}</p>' if wrong else ""
     about = "".join(
         f"<code>{escape(part)}</code>" if at % 2 else escape(part)
         for at, part in enumerate(words["about"].split("`"))
     )
     return f"""<!doctype html>
-<html><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<html lang="{language}"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
 <title>{escape(words["title"])}</title><style>{_STYLE}</style></head>
 <body><main><h1>Agent Gym</h1><p>{about}</p>{said}
 <form method="post" action="{LOGIN}">

@@ -47,6 +47,7 @@ class LazyGroup(TyperGroup):
             source = completion.known_names(name, rest)
             if source is not None:
                 return name, completion.named(source, lambda: load_command(name, line.help)), []
+        import_module(f"{PACKAGE}.kernel_notice").listen()
         return name, load_command(name, line.help), rest
 
 

@@ -1,14 +1,16 @@
-"""Scripts and styles of the library: packed once, sent small, and asked for once a version."""
+"""Scripts and styles of the library: read and packed once, sent small, asked for once a version."""
 
 from __future__ import annotations
 
 import gzip
+from typing import TypeAlias
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LIBRARY, MADE_ANEW = "/_nicegui/", "/dynamic_resources/"
 KEPT = "private, max-age=31536000, immutable"  # their version, or a hash, stands in the address
+Packed: TypeAlias = tuple[Message, bytes]  # how the answer starts, and all of its body
 PACKED = ("javascript", "css", "json", "svg")
 LEAST_BYTES, MOST_FILES, LEVEL = 1_000, 500, 6
 
@@ -16,13 +18,16 @@ LEAST_BYTES, MOST_FILES, LEVEL = 1_000, 500, 6
 class PackedFiles:
     """Stands before an application and packs the files of its library.
 
+    A file that was sent once is sent again without asking for it. Whether the caller may have it is
+    decided before: the guard of the service stands outside of this.
+
     Args:
         app: The pages.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._packed: dict[str, bytes] = {}
+        self._packed: dict[str, Packed] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = str(scope.get("path", ""))
@@ -31,6 +36,9 @@ class PackedFiles:
             await self._app(scope, receive, send)
             return
         small = "gzip" in Headers(scope=scope).get("accept-encoding", "")
+        if small and path in self._packed:
+            await _sent(send, *self._packed[path])
+            return
         answer = _Answer(send, path, self._packed if small else None)
         await self._app(scope, receive, answer)
 
@@ -38,7 +46,7 @@ class PackedFiles:
 class _Answer:
     """Sends one answer on, packed if it can be."""
 
-    def __init__(self, send: Send, path: str, packed: dict[str, bytes] | None) -> None:
+    def __init__(self, send: Send, path: str, packed: dict[str, Packed] | None) -> None:
         self._send, self._path, self._packed = send, path, packed
         self._start: Message | None = None
         self._body: list[bytes] = []
@@ -60,17 +68,19 @@ class _Answer:
 
     async def _send_packed(self, start: Message) -> None:
         assert self._packed is not None
-        if self._path not in self._packed and len(self._packed) < MOST_FILES:
-            self._packed[self._path] = gzip.compress(b"".join(self._body), LEVEL, mtime=0)
-        body = self._packed.get(self._path)
-        headers = MutableHeaders(raw=start["headers"])
-        if body is None:
-            body = b"".join(self._body)
-        else:
+        body, headers = b"".join(self._body), MutableHeaders(raw=start["headers"])
+        if len(self._packed) < MOST_FILES:
+            body = gzip.compress(body, LEVEL, mtime=0)
             headers["content-encoding"] = "gzip"
-        headers["content-length"] = str(len(body))
-        await self._send(start)
-        await self._send({"type": "http.response.body", "body": body})
+            headers["content-length"] = str(len(body))
+            self._packed[self._path] = (start, body)
+        await _sent(self._send, start, body)
+
+
+async def _sent(send: Send, start: Message, body: bytes) -> None:
+    # Whoever stands outside adds headers of its own: it gets a list of its own.
+    await send({**start, "headers": list(start["headers"])})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _worth_it(headers: MutableHeaders) -> bool:

@@ -102,6 +102,7 @@ def table(
     *,
     numbers: Sequence[int] = (),
     sorts: Mapping[int, str] | None = None,
+    story: bool = False,
 ) -> Safe:
     """Return a table.
 
@@ -111,6 +112,7 @@ def table(
         rows: The cells.
         numbers: Columns that stand right.
         sorts: Columns that the rows can be sorted by, and how they are now (``aria-sort``).
+        story: Whether the last column holds sentences, which get lines of their own on a telephone.
     """
     numeric = set(numbers)
     top = [
@@ -140,6 +142,7 @@ def table(
         el("caption", caption),
         el("thead", el("tr", *top)),
         el("tbody", *body),
+        class_="story" if story else None,
     )
 
 
@@ -254,7 +257,7 @@ def pager(words: Words, query: Query, total: int, size: int) -> Safe:
     return el(
         "div",
         el("span", said, class_="faint", role="status"),
-        el("nav", *parts, aria_label=words("pager.label")),
+        el("nav", *parts, aria_label=words("pager.label")) if last > 1 else None,
         class_="pager",
     )
 

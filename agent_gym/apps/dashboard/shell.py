@@ -6,26 +6,25 @@ are sent, so whoever reads, scrolls or filters is not disturbed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
+from html import unescape
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from nicegui import run, ui
 
-from agent_gym.apps.api.front_door import DASHBOARD, LOGOUT
+from agent_gym.apps.api.front_door import DASHBOARD
 from agent_gym.apps.api.roles import Role
 from agent_gym.apps.dashboard.charts import THEME, harmless
-from agent_gym.apps.dashboard.markup import Safe, el, link, text
+from agent_gym.apps.dashboard.frame import FRAME_PX, first_view, head, navigation
+from agent_gym.apps.dashboard.markup import Safe, el
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.view import Block, Chart, Markup, Page, View, Visit, view_of
-from agent_gym.apps.dashboard.words import LANGUAGES
 
 LIVE_S = 5.0
-FRAME_PX = 56
-THEMES = ("auto", "light", "dark")
+_CAPTION = re.compile(r"<caption>(.*?)</caption>")
 
 
 class Screen:
@@ -122,14 +121,14 @@ class Screen:
 def show(page: Page, pages: Sequence[Page], stage: Screen, view: View, theme: str) -> None:
     """Draw a whole page."""
     visit = stage.visit
-    words = visit.words
     ui.page_title(f"{view.title} - Agent Gym")
     ui.dark_mode({"light": False, "dark": True}.get(theme))
-    ui.add_head_html(_head(words.language))
+    ui.add_head_html(head(visit.words.language))
+    ui.add_body_html(first_view(page, pages, visit, view, theme))
     with ui.element("div").classes("frame"):
         with ui.element("div").classes("side"):
-            _part(navigation(page, pages, visit, theme))
-        with ui.element("div").classes("content").props('id=main tabindex="-1"'):
+            _part(navigation(page.name, pages, visit, theme))
+        with ui.element("div").classes("content").props('id=main role=main tabindex="-1"'):
             _part(el("h1", view.title))
             if page.tools is not None and view.found:
                 page.tools(visit, stage)
@@ -138,69 +137,13 @@ def show(page: Page, pages: Sequence[Page], stage: Screen, view: View, theme: st
         ui.timer(LIVE_S, stage.refresh, immediate=False)
 
 
-def navigation(page: Page, pages: Sequence[Page], visit: Visit, theme: str) -> Safe:
-    """Return the list of pages, and who is here."""
-    words = visit.words
-    items = [
-        el(
-            "li",
-            link(
-                f"{DASHBOARD}{each.path}" if each.path != "/" else DASHBOARD,
-                words(f"nav.{each.name}"),
-                aria_current="page" if each.name == page.name else None,
-            ),
-        )
-        for each in pages
-        if each.listed
-    ]
-    languages = [
-        el(
-            "button",
-            LANGUAGES[each],
-            type="button",
-            class_="plain",
-            lang=each,
-            data_language=each,
-            aria_pressed="true" if each == words.language else "false",
-        )
-        for each in LANGUAGES
-    ]
-    themes = [
-        el(
-            "button",
-            words(f"theme.{each}"),
-            type="button",
-            class_="plain",
-            data_theme=each,
-            aria_pressed="true" if each == theme else "false",
-        )
-        for each in THEMES
-    ]
-    who = el("p", visit.token_name, " ", el("span", visit.role, class_="tag"), class_="who")
-    leave = el(
-        "form",
-        el("button", words("logout"), type="submit", class_="plain"),
-        method="post",
-        action=LOGOUT,
-    )
-    return text(
-        el("a", words("skip"), href="#main", class_="skip"),
-        el("p", link(DASHBOARD, "Agent Gym"), class_="brand"),
-        el("nav", el("ul", *items), aria_label=words("nav.label")),
-        el(
-            "div",
-            el("div", *languages, role="group", aria_label=words("language")),
-            el("div", *themes, role="group", aria_label=words("theme")),
-            who,
-            leave,
-            class_="foot",
-        ),
-    )
-
-
 def _markup(block: Markup) -> ui.html:
     made = ui.html(block.html, sanitize=False).classes("block")
-    return made.classes("wide").props('tabindex="0" role="region"') if block.wide else made
+    if block.wide:
+        made.classes("wide").props('tabindex="0" role="region"')
+        named = _CAPTION.search(block.html)
+        made.props["aria-label"] = unescape(named[1]) if named else block.key
+    return made
 
 
 def _frame(block: Chart) -> ui.element:
@@ -219,14 +162,3 @@ def _chart(block: Chart) -> ui.echart:
 
 def _part(html: Safe) -> None:
     ui.html(html, sanitize=False).classes("part")
-
-
-@cache
-def _head(language: str) -> str:
-    room = files("agent_gym.apps.dashboard") / "assets"
-    style = (room / "dashboard.css").read_text(encoding="utf-8")
-    script = (room / "dashboard.js").read_text(encoding="utf-8")
-    return (
-        f"<style>{style}</style><script>document.documentElement.lang = {language!r};\n{script}"
-        "</script>"
-    )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from agent_gym.apps.api.front_door import DASHBOARD
 from agent_gym.apps.api.roles import Role, may
 from agent_gym.apps.api.service import Service
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
@@ -46,11 +47,12 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Markup:
-    """A block of HTML; a wide one scrolls by itself."""
+    """A block of HTML; a wide one scrolls by itself, a late one is left out of the first view."""
 
     key: str
     html: Safe
     wide: bool = False
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class Page:
         tools: Draws what can be pressed, if there is anything.
         listed: Whether the navigation shows it.
         live: Whether it is asked again while it is open.
+        back: Where the list is from which one comes to it; its own path if it has one.
     """
 
     path: str
@@ -109,6 +112,7 @@ class Page:
     tools: Callable[[Visit, Stage], None] | None = None
     listed: bool = True
     live: bool = True
+    back: str | None = None
 
 
 def view_of(page: Page, visit: Visit) -> View:
@@ -116,7 +120,8 @@ def view_of(page: Page, visit: Visit) -> View:
     try:
         return page.view(visit)
     except AgentGymError as error:
-        return View(visit.words(f"nav.{page.name}"), (failure(visit.words, error),), found=False)
+        told = failure(visit.words, error, f"{DASHBOARD}{page.back or page.path}")
+        return View(visit.words(f"nav.{page.name}"), (told,), found=False)
     except Exception:  # the border of a request: it becomes a recorded failure
         mark = secrets.token_hex(4)
         log.exception("unforeseen error %s in page %s", mark, page.name)
@@ -128,14 +133,15 @@ def view_of(page: Page, visit: Visit) -> View:
         return View(words(f"nav.{page.name}"), (block,), found=False)
 
 
-def failure(words: Words, error: AgentGymError) -> Markup:
-    """Return an error as a block: what, where, found, expected and what to do."""
+def failure(words: Words, error: AgentGymError, back: str) -> Markup:
+    """Return an error as a block: what, where, found, expected, what to do, and a way on."""
     rows: list[Part] = []
     for name in ("where", "found", "expected", "remedy"):
         value = getattr(error, name)
-        if value is not None:
+        if value not in (None, ""):
             rows += [el("dt", words(f"error.{name}")), el("dd", words.said(str(value)))]
-    body = text(el("h2", words.said(error.what)), el("dl", *rows, class_="facts"))
+    way = el("p", link(back, words("error.back"), class_="button"))
+    body = text(el("h2", words.said(error.what)), el("dl", *rows, class_="facts"), way)
     return Markup("error", el("section", body, class_="card bad", role="alert"))
 
 
@@ -150,7 +156,9 @@ def empty(words: Words, key: str, command: str = "") -> Safe:
 def to_page(query: Query, number: int, label: str, *, on: bool, name: str) -> Safe:
     """Return a link to another page of a list, or its name where there is none."""
     if not on:
-        return el("span", label, class_="button off", aria_disabled="true")
+        return el(
+            "span", label, class_="button off", role="link", aria_disabled="true", aria_label=name
+        )
     return link(query.href(page=number), label, class_="button", aria_label=name)
 
 

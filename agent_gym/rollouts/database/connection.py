@@ -28,6 +28,8 @@ BUSY_S = 20
 CONNECT_S = 5
 WRITES = "writes"
 REACH = "See that it runs and that you may write to it; recordings wait in the outbox meanwhile"
+DAMAGED = ("not a database", "malformed")  # as SQLite says it
+MEND = "The file is damaged: put a copy of it back, or move it away to begin a new one"
 
 
 class DatabaseDown(StoreError):
@@ -113,7 +115,11 @@ class Database:
                 raise DatabaseDown(
                     "the database went away", where=self.name, found=_said(error), remedy=REACH
                 ) from error
-            raise StoreError("the database refused", where=self.name, found=_said(error)) from error
+            said = _said(error)
+            remedy = MEND if any(word in said for word in DAMAGED) else None
+            raise StoreError(
+                "the database refused", where=self.name, found=said, remedy=remedy
+            ) from error
 
 
 def database_url(url: str) -> URL:

@@ -21,8 +21,34 @@
     if (box.dataset.submits !== undefined) box.form.requestSubmit();
   });
   document.addEventListener("focusin", (event) => { focused = event.target.id || null; });
+  // The first view needs no script; what is live takes its place, with what was typed in between.
+  const parts = "a, button, input, select, summary";
+  const replaceEarly = () => {
+    const early = document.getElementById("early"), live = document.querySelector("#app .frame");
+    if (!early || !live?.querySelector(".blocks")) return;
+    const before = [...early.querySelectorAll(parts)], after = [...live.querySelectorAll(parts)];
+    if (before.length === after.length) {
+      before.forEach((old, at) => {
+        if (old.type !== "hidden" && old.matches("input, select")) {
+          after[at].value = old.value;
+          after[at].checked = old.checked;
+        }
+        if (old.localName === "summary") after[at].parentElement.open = old.parentElement.open;
+        if (old === document.activeElement) after[at].focus({ preventScroll: true });
+      });
+    }
+    early.remove();
+    showCurrent();
+  };
+  // On a narrow screen the navigation scrolls: where we are shall be seen.
+  const showCurrent = () => {
+    const here = document.querySelector(".side [aria-current]"), list = here?.closest("nav");
+    if (list) list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
+  };
   document.addEventListener("DOMContentLoaded", () => {
+    showCurrent();
     new MutationObserver(() => {
+      replaceEarly();
       for (const box of document.querySelectorAll("input[data-kept]")) {
         const said = marked.get(nameOf(box));
         if (said !== undefined && box.checked !== said) box.checked = said;

@@ -80,7 +80,7 @@ def _one(words: Words, name: str, told: Header) -> View:
     )
     blocks = (
         Markup("about", card(name, facts(rows), el("p", link(HERE, words("battles.all"))))),
-        Markup("viewer", frame),
+        Markup("viewer", frame, late=True),
     )
     return View(words("battles.one", map=told.map), blocks)
 

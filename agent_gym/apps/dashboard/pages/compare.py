@@ -113,4 +113,4 @@ def _change(direction: str | None, base: float | None, change: float | None) -> 
     return text(el("br"), el("span", f"{sign}{shown}", class_=f"small {tone}".strip()))
 
 
-PAGE = Page("/compare", "compare", view, listed=False, live=False)
+PAGE = Page("/compare", "compare", view, listed=False, live=False, back="/runs")

@@ -55,7 +55,16 @@ def tools(visit: Visit, stage: Stage) -> None:
             return
         if name:
             _deploy_tool(words, stage, name)
-        _rollback_tool(words, stage, name)
+        if _has_way_back(visit, name):
+            _rollback_tool(words, stage, name)
+
+
+def _has_way_back(visit: Visit, name: str) -> bool:
+    """Return whether there is anything to go back from, or to."""
+    registry = visit.service.stages.registry
+    if not name:
+        return bool(registry.models())
+    return registry.find(name).model_hash != visit.service.stages.deployments.state().champion
 
 
 def _deploy_tool(words: Words, stage: Stage, name: str) -> None:
@@ -194,7 +203,8 @@ def _history(words: Words, entries: tuple[HistoryEntry, ...], versions: Mapping[
     rows: list[list[Part]] = []
     for entry in entries:
         model = str(entry.data.get("model", ""))
-        said = {key: value for key, value in entry.data.items() if key != "model"}
+        told = ("model", "promoted") if "sentence" in entry.data else ("model",)
+        said = {key: value for key, value in entry.data.items() if key not in told}
         rows.append(
             [
                 str(entry.position),
@@ -211,7 +221,7 @@ def _history(words: Words, entries: tuple[HistoryEntry, ...], versions: Mapping[
             ]
         )
     heads = [words(f"models.{name}") for name in ("number", "when", "event", "which", "details")]
-    return table(words("models.history"), heads, rows)
+    return table(words("models.history"), heads, rows, story=True)
 
 
 def _detail(words: Words, key: str, value: object) -> str:
@@ -268,7 +278,7 @@ def _evidence(words: Words, row: ModelRow) -> Safe:
     return text(
         el("p", words.said(verdict.sentence), id="verdict"),
         el("p", said, class_="small faint"),
-        table(words("models.checks"), heads, rows),
+        table(words("models.checks"), heads, rows, story=True),
     )
 
 

@@ -11,6 +11,7 @@ from agent_gym.apps.dashboard.charts import BAD, BLUE, lines
 from agent_gym.apps.dashboard.figures.trajectories import ReplayFigures, replay_figures
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
 from agent_gym.apps.dashboard.parts import facts, table
+from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.view import Block, Chart, Markup, Page, Stage, View, Visit, card
 from agent_gym.apps.dashboard.words import Words
 from agent_gym.core.clock import SECOND_NS
@@ -34,7 +35,7 @@ def view(visit: Visit) -> View:
         Markup("where", _where(words, found)),
         Markup("step", steps),
         Chart("reward", _option(words, found), words("replay.curve"), 240),
-        Markup("around", _around(words, found), wide=True),
+        Markup("around", _around(words, query, found), wide=True),
         Markup("judges", card(words("replay.judges"), _judges(words, found))),
     ]
     return View(words("replay.title", id=found.row.trajectory_id[:12]), tuple(blocks))
@@ -92,7 +93,7 @@ def _where(words: Words, found: ReplayFigures) -> Safe:
         (words("trajectories.version"), el("code", row.agent_version or "-")),
         (words("trajectories.scenario_id"), row.scenario_id or "-"),
         (words("trajectories.status"), words.said(row.status)),
-        (words("trajectories.reward"), number(row.total_reward, 6)),
+        (words("replay.total"), number(row.total_reward, 6)),
         (words("trajectories.judge"), number(row.judge_score)),
     ]
     back = link("/dashboard/trajectories", words("replay.all"))
@@ -147,11 +148,13 @@ def _end(words: Words, found: ReplayFigures) -> str:
     return words("replay.truncated") if found.steps.truncated[found.at] else words("replay.goes_on")
 
 
-def _around(words: Words, found: ReplayFigures) -> Safe:
+def _around(words: Words, query: Query, found: ReplayFigures) -> Safe:
     steps = found.steps
     rows: list[list[Part]] = [
         [
-            el("b", f"▸ {found.first + at:,}") if at == found.at else f"{found.first + at:,}",
+            el("b", f"▸ {found.first + at:,}", aria_current="step")
+            if at == found.at
+            else link(query.href(step=found.first + at), f"{found.first + at:,}"),
             ", ".join(number(value) for value in steps.action[at].tolist()),
             number(float(steps.reward[at])),
             (steps.rationale[at] or "")[:200],
@@ -197,4 +200,6 @@ def _moment(ts: int) -> str:
     return f"{datetime.fromtimestamp(ts // SECOND_NS, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-PAGE = Page("/replay", "trajectories", view, tools=tools, listed=False, live=False)
+PAGE = Page(
+    "/replay", "trajectories", view, tools=tools, listed=False, live=False, back="/trajectories"
+)

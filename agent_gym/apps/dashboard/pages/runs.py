@@ -121,7 +121,7 @@ def _table(words: Words, query: Query, found: RunsFigures) -> Safe:
     hint = el("span", words("runs.compare_hint"), class_="faint small")
     return el(
         "form",
-        el("div", button, " ", hint, class_="caption-tools", style="padding: 12px 14px 0"),
+        el("div", button, hint, class_="caption-tools"),
         made,
         method="get",
         action=COMPARE,
@@ -234,4 +234,4 @@ def _finding(words: Words, suite: str, word: str, each: dict[str, object]) -> li
 
 
 PAGE = Page("/runs", "runs", view)
-ONE = Page("/run", "runs", one, listed=False, live=False)
+ONE = Page("/run", "runs", one, listed=False, live=False, back="/runs")

@@ -42,8 +42,7 @@ def view(visit: Visit) -> View:
     )
     way = words(f"direction.{found.direction}") if found.direction else ""
     blocks += [
-        Markup("said", el("p", said, " ", el("span", way, class_="tag"), role="status")),
-        Chart("history", _option(words, history), said, 420),
+        Chart("history", _option(words, history), f"{said} {way}".strip(), 420),
         Markup("marks", _marks(words, history), wide=True),
     ]
     return View(words("scenarios.title", name=history.name), tuple(blocks))

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_gym.apps.dashboard.charts import COLOURS, lines
 from agent_gym.apps.dashboard.figures.training import TrainingFigures, training_figures
-from agent_gym.apps.dashboard.markup import Part, Safe, el, text
+from agent_gym.apps.dashboard.markup import Part, Safe, el
 from agent_gym.apps.dashboard.parts import choose, facts, filters, meter, model_link, stamp, table
 from agent_gym.apps.dashboard.query import Query, place
 from agent_gym.apps.dashboard.view import Block, Chart, Markup, Page, View, Visit, card, empty
@@ -85,7 +85,12 @@ def _seeds(words: Words, seeds: tuple[SeedProgress, ...]) -> Safe:
                 seed.arm,
                 str(seed.seed),
                 words.said(seed.status),
-                text(bar, el("span", f"{seed.steps:,} / {seed.total:,}", class_="small")),
+                el(
+                    "div",
+                    bar,
+                    el("span", f"{seed.steps:,} / {seed.total:,}", class_="small"),
+                    class_="progress",
+                ),
                 number(seed.score),
                 number(seed.curve[-1][1] if seed.curve else None),
                 ", ".join(f"{step:,}" for step in seed.checkpoints[-3:]) or "-",
