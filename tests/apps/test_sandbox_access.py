@@ -86,7 +86,19 @@ def test_what_was_not_signed_does_not_pass(place):
         ({"side": "LONG"}, -1117),
         ({"side": None}, -1102),
         ({"type": "OCO"}, -1116),
-        ({"type": "STOP_LOSS_LIMIT"}, -1116),
+        ({"type": "STOP_LOSS_LIMIT"}, -1102),
+        ({"type": "STOP_LOSS"}, -1102),
+        ({"type": "STOP_LOSS", "stopPrice": "25000", "price": "25000"}, -1106),
+        ({"type": "STOP_LOSS", "stopPrice": "25000.001"}, -1013),
+        ({"type": "STOP_LOSS", "trailingDelta": "5"}, -1013),
+        ({"type": "STOP_LOSS", "trailingDelta": "x"}, -1100),
+        ({"type": "LIMIT_MAKER", "price": "18000", "stopPrice": "18000"}, -1106),
+        ({"type": "TAKE_PROFIT", "stopPrice": "25000"}, -2010),
+        (
+            {"type": "STOP_LOSS_LIMIT", "stopPrice": "25000", "price": "25000"}
+            | {"timeInForce": "FOK"},
+            -1014,
+        ),
         ({"quantity": None}, -1102),
         ({"quantity": "1e3"}, -1100),
         ({"quantity": "-1"}, -1100),
@@ -110,7 +122,7 @@ def test_what_was_not_signed_does_not_pass(place):
         ({"side": "SELL", "quantity": "0.5"}, -2010),
         ({"type": "LIMIT", "price": "19000", "timeInForce": "GTC", "quantity": "1"}, -2010),
         ({"quantity": "0.01", "newClientOrderId": "a b"}, -1100),
-        ({"quantity": "0.01", "icebergQty": "0.01"}, -1106),
+        ({"quantity": "0.01", "icebergQty": "0.01"}, -2010),
     ],
 )
 def test_a_bad_order_gets_the_exchange_s_code(place, params, code):

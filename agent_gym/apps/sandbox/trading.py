@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent_gym.apps.sandbox.errors import (
     CANCEL_REJECTED,
     DUPLICATE_ORDER,
+    LONG_LOOK,
     REFUSALS,
     UNKNOWN_ORDER,
     ExchangeError,
     filter_failure,
-    missing,
+    neither,
 )
 from agent_gym.apps.sandbox.market import MS_NS, MarketData
 from agent_gym.apps.sandbox.orders import (
-    Request,
     answer_words,
     cancel_words,
     fill_words,
+    list_words,
     order_words,
 )
 from agent_gym.apps.sandbox.params import CLIENT_ID, Params
-from agent_gym.apps.sandbox.symbols import MOST_ORDERS, Symbol, text
+from agent_gym.apps.sandbox.requests import Request
+from agent_gym.apps.sandbox.symbols import MOST_ORDERS, MOST_WAITING_ORDERS, Symbol, text
 from agent_gym.core.errors import VenueError
 from agent_gym.exchange.costs import BPS
-from agent_gym.exchange.spot_records import Change, Refused, Ticket
+from agent_gym.exchange.spot_records import Change, Pair, Refused, Ticket
 
 Told = Callable[[list[Change]], None]
+LONGEST_LOOK_MS = 24 * 3_600_000
 
 
 class Trading:
@@ -40,8 +43,8 @@ class Trading:
     """
 
     def __init__(self, market: MarketData, tell: Told) -> None:
-        self._market, self._floor, self._symbols = market, market.floor, market.symbols
-        self._tell = tell
+        self.market, self._floor, self._symbols = market, market.floor, market.symbols
+        self.tell = tell
         self.requests: dict[int, Request] = {}
         self._named: dict[tuple[str, str], int] = {}
 
@@ -117,18 +120,17 @@ class Trading:
         """Send an order."""
         symbol, request = self._request(account, params)
         response = params.text("newOrderRespType")
-        ticket, changes = self._attempt(
-            lambda: self._floor.place(account, request.wish, self._now_ns)
+        ticket, changes = self.attempt(
+            lambda: self._floor.place(account, request.wish, self.now_ns)
         )
-        self.requests[ticket.id] = request
-        self._named[account, request.wish.client_id] = ticket.id
-        self._tell(changes)
+        self.keep(ticket, request)
+        self.tell(changes)
         return answer_words(symbol, ticket, request, response)
 
     def test(self, account: str, params: Params) -> dict[str, Any]:
         """Check an order without sending it."""
         _, request = self._request(account, params)
-        self._attempt(lambda: self._floor.check(account, request.wish))
+        self.attempt(lambda: self._floor.check(account, request.wish))
         return {}
 
     def cancel(self, account: str, params: Params) -> dict[str, Any]:
@@ -137,7 +139,7 @@ class Trading:
         ticket = self._find(account, symbol, params)
         if ticket is None:
             raise CANCEL_REJECTED
-        return self._cancelled(account, symbol, ticket, params.text("newClientOrderId", CLIENT_ID))
+        return self.cancelled(ticket, params.text("newClientOrderId", CLIENT_ID))
 
     def replace(self, account: str, params: Params) -> dict[str, Any]:
         """Take an order back and send another; if the first fails the second is not sent."""
@@ -176,7 +178,8 @@ class Trading:
         live = [one for one in self._floor.open_tickets(account) if one.wish.symbol == symbol.name]
         if not live:
             raise CANCEL_REJECTED
-        return [self._cancelled(account, symbol, ticket, None) for ticket in live]
+        # One of a pair takes the other with it.
+        return [self.cancelled(one, None) for one in live if one.status.live]
 
     def query(self, account: str, params: Params) -> dict[str, Any]:
         """Return an order."""
@@ -195,7 +198,7 @@ class Trading:
     def all_orders(self, account: str, params: Params) -> list[dict[str, Any]]:
         """Return orders of a symbol, open or not, oldest first."""
         symbol, limit = self._symbols.need(params), params.limit(500, 1000)
-        first, start, end = (params.whole(name) for name in ("orderId", "startTime", "endTime"))
+        first, (start, end) = params.whole("orderId"), _span(params)
         found = [
             one
             for one in self._floor.tickets.values()
@@ -211,7 +214,7 @@ class Trading:
         """Return the fills of a symbol, oldest first."""
         symbol, limit = self._symbols.need(params), params.limit(500, 1000)
         order, first = params.whole("orderId"), params.whole("fromId")
-        start, end = params.whole("startTime"), params.whole("endTime")
+        start, end = _span(params)
         found = [
             one
             for one in self._floor.fills
@@ -222,7 +225,9 @@ class Trading:
             and _within(one.ts, start, end)
         ]
         newest = first is None and start is None
-        return [fill_words(symbol, one) for one in (found[-limit:] if newest else found[:limit])]
+        shown = found[-limit:] if newest else found[:limit]
+        tickets = self._floor.tickets
+        return [fill_words(symbol, one, tickets[one.order].list_id) for one in shown]
 
     def words(self, ticket: Ticket) -> dict[str, Any]:
         """Return an order as a query answers it."""
@@ -232,8 +237,8 @@ class Trading:
     # How it is done.
 
     @property
-    def _now_ns(self) -> int:
-        return self._market.now_ms * MS_NS
+    def now_ns(self) -> int:
+        return self.market.now_ms * MS_NS
 
     def _rates(self) -> tuple[float, float]:
         costs = self._floor.venue.costs
@@ -242,14 +247,29 @@ class Trading:
     def _request(self, account: str, params: Params) -> tuple[Symbol, Request]:
         symbol = self._symbols.need(params)
         request = Request.read(params, symbol, self._floor, account)
-        live = self._floor.open_tickets(account)
-        if any(one.wish.client_id == request.wish.client_id for one in live):
-            raise DUPLICATE_ORDER
-        if sum(one.wish.symbol == symbol.name for one in live) >= MOST_ORDERS:
-            raise filter_failure("MAX_NUM_ORDERS")
+        self.check_room(account, symbol, [request])
         return symbol, request
 
-    def _attempt(self, work: Callable[[], Any]) -> Any:
+    def check_room(self, account: str, symbol: Symbol, requests: Sequence[Request]) -> None:
+        """Refuse a name that is taken, or an order too many."""
+        live = self._floor.open_tickets(account)
+        names = [request.wish.client_id for request in requests]
+        if len({*names} - {one.wish.client_id for one in live}) < len(names):
+            raise DUPLICATE_ORDER
+        here = [one.wish.kind for one in live if one.wish.symbol == symbol.name]
+        here += [request.wish.kind for request in requests]
+        if len(here) > MOST_ORDERS:
+            raise filter_failure("MAX_NUM_ORDERS")
+        adds = any(request.wish.kind.waits for request in requests)
+        if adds and sum(kind.waits for kind in here) > MOST_WAITING_ORDERS:
+            raise filter_failure("MAX_NUM_ALGO_ORDERS")
+
+    def keep(self, ticket: Ticket, request: Request) -> None:
+        """Remember an order and what it is called."""
+        self.requests[ticket.id] = request
+        self._named[ticket.account, request.wish.client_id] = ticket.id
+
+    def attempt(self, work: Callable[[], Any]) -> Any:
         try:
             return work()
         except Refused as refused:
@@ -260,7 +280,7 @@ class Trading:
     def _find(self, account: str, symbol: Symbol, params: Params) -> Ticket | None:
         number, name = params.whole("orderId"), params.text("origClientOrderId", CLIENT_ID)
         if number is None and name is None:
-            raise missing("orderId")
+            raise neither("origClientOrderId", "orderId")
         if number is None:
             number = self._named.get((account, name or ""), 0)
         found = self._floor.ticket(account, number)
@@ -268,12 +288,32 @@ class Trading:
             return None
         return found
 
-    def _cancelled(
-        self, account: str, symbol: Symbol, ticket: Ticket, client_id: str | None
-    ) -> dict[str, Any]:
-        _, changes = self._attempt(lambda: self._floor.cancel(account, ticket.id, self._now_ns))
-        self._tell(changes)
+    def cancelled(self, ticket: Ticket, client_id: str | None) -> dict[str, Any]:
+        """Take an order back; one of a pair is answered with the pair."""
+        account = ticket.account
+        _, changes = self.attempt(lambda: self._floor.cancel(account, ticket.id, self.now_ns))
+        self.tell(changes)
+        if ticket.list_id is None:
+            return self._cancel_words(ticket, client_id)
+        return self.cancelled_pair(self._floor.pairs[ticket.list_id], client_id)
+
+    def cancelled_pair(self, pair: Pair, client_id: str | None) -> dict[str, Any]:
+        """Return a pair of orders as the answer to its cancel."""
+        words = list_words(pair, self._symbols.named(pair.symbol), self.market.now_ms)
+        reports = [self._cancel_words(one, client_id) for one in pair.tickets]
+        return words | {"orderReports": reports}
+
+    def _cancel_words(self, ticket: Ticket, client_id: str | None) -> dict[str, Any]:
+        symbol = self._symbols.named(ticket.wish.symbol)
         return cancel_words(symbol, ticket, self.requests[ticket.id], client_id)
+
+
+def _span(params: Params) -> tuple[int | None, int | None]:
+    """Return the first and the last moment that a question is about, in milliseconds."""
+    start, end = params.whole("startTime"), params.whole("endTime")
+    if start is not None and end is not None and end - start > LONGEST_LOOK_MS:
+        raise LONG_LOOK
+    return start, end
 
 
 def _within(at_ns: int, start_ms: int | None, end_ms: int | None) -> bool:

@@ -1,0 +1,365 @@
+"""Stops, takes, trailing stops and pairs of orders, as the real ccxt client sends them."""
+
+import asyncio
+
+import ccxt
+import ccxt.async_support
+import ccxt.pro
+import numpy as np
+import pytest
+
+from agent_gym.apps.sandbox import ccxt_options
+from agent_gym.exchange.costs import AccountRules
+from agent_gym.exchange.orders import Order, OrderKind
+from agent_gym.exchange.venue import Venue
+from tests.apps.sandbox_samples import market, serving, session_of
+
+SYMBOL = "BTC/USDT"
+
+
+@pytest.fixture(scope="module")
+def served():
+    with serving(session_of()) as place:
+        yield place
+
+
+@pytest.fixture
+def client(served):
+    made = client_of(served)
+    made.load_markets()
+    yield made
+    if made.fetch_open_orders(SYMBOL):
+        made.cancel_all_orders(SYMBOL)
+
+
+def client_of(place, name="ann"):
+    return ccxt.binance(ccxt_options(place.url, *place.key(name)))
+
+
+def at(client, factor):
+    return float(client.price_to_precision(SYMBOL, client.fetch_ticker(SYMBOL)["last"] * factor))
+
+
+def hold(client, units=0.1):
+    """Own some units that no order holds back."""
+    lacking = units - client.fetch_balance()["BTC"]["free"]
+    if lacking > 0.00001:
+        client.create_market_buy_order(SYMBOL, client.amount_to_precision(SYMBOL, lacking))
+
+
+def old_pair(client, low, high, amount="0.05", **more):
+    given = {
+        "symbol": "BTCUSDT",
+        "side": "SELL",
+        "quantity": amount,
+        "price": at(client, high),
+        "stopPrice": at(client, low),
+        "stopLimitPrice": at(client, low * 0.99),
+        "stopLimitTimeInForce": "GTC",
+    }
+    return client.privatePostOrderOco({k: v for k, v in (given | more).items() if v is not None})
+
+
+def new_pair(client, low, high, amount="0.05", **more):
+    given = {
+        "symbol": "BTCUSDT",
+        "side": "SELL",
+        "quantity": amount,
+        "aboveType": "LIMIT_MAKER",
+        "abovePrice": at(client, high),
+        "belowType": "STOP_LOSS",
+        "belowStopPrice": at(client, low),
+    }
+    given = {k: v for k, v in (given | more).items() if v is not None}
+    return client.privatePostOrderListOco(given)
+
+
+WAYS = {
+    "stop_loss": lambda c: c.create_order(
+        SYMBOL, "market", "sell", 0.05, None, {"stopLossPrice": at(c, 0.9)}
+    ),
+    "stop_loss_limit": lambda c: c.create_order(
+        SYMBOL, "limit", "sell", 0.05, at(c, 0.89), {"stopPrice": at(c, 0.9)}
+    ),
+    "take_profit": lambda c: c.create_order(
+        SYMBOL, "market", "sell", 0.05, None, {"takeProfitPrice": at(c, 1.1)}
+    ),
+    "take_profit_limit": lambda c: c.create_order(
+        SYMBOL, "limit", "sell", 0.05, at(c, 1.09), {"takeProfitPrice": at(c, 1.1)}
+    ),
+    "limit_maker": lambda c: c.create_order(
+        SYMBOL, "limit", "sell", 0.05, at(c, 1.1), {"postOnly": True}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_ccxt_creates_fetches_and_cancels_it(client, kind):
+    hold(client)
+    order = WAYS[kind](client)
+    assert order["status"] == "open"
+    found = client.fetch_order(order["id"], SYMBOL)
+    assert found["info"]["type"] == kind.upper()
+    waits = kind != "limit_maker"
+    assert found["info"]["isWorking"] is not waits
+    assert (found["triggerPrice"] is not None) == waits
+    assert found["id"] in [one["id"] for one in client.fetch_open_orders(SYMBOL)]
+    assert client.fetch_balance()["BTC"]["used"] == pytest.approx(0.05)
+    assert client.cancel_order(order["id"], SYMBOL)["status"] == "canceled"
+    assert client.fetch_balance()["BTC"]["used"] == 0.0
+
+
+def test_the_words_of_ccxt_for_it_work_too(client):
+    hold(client)
+    stop = client.create_stop_loss_order(SYMBOL, "market", "sell", 0.05, None, at(client, 0.9))
+    take = client.create_take_profit_order(
+        SYMBOL, "limit", "sell", 0.05, at(client, 1.1), at(client, 1.09)
+    )
+    assert client.fetch_order(stop["id"], SYMBOL)["info"]["type"] == "STOP_LOSS"
+    assert client.fetch_order(take["id"], SYMBOL)["info"]["type"] == "TAKE_PROFIT_LIMIT"
+    client.cancel_all_orders(SYMBOL)
+    trail = client.create_trailing_percent_order(
+        SYMBOL, "market", "sell", 0.05, None, 1.5, None, {"stopLossOrTakeProfit": "stopLoss"}
+    )
+    assert client.fetch_order(trail["id"], SYMBOL)["info"]["trailingDelta"] in (150, "150")
+
+
+@pytest.mark.parametrize(
+    ("kind", "side", "params", "error"),
+    [
+        ("market", "sell", {"stopLossPrice": 1.05}, ccxt.OrderImmediatelyFillable),
+        ("market", "sell", {"takeProfitPrice": 0.95}, ccxt.OrderImmediatelyFillable),
+        ("market", "buy", {"stopLossPrice": 0.95}, ccxt.OrderImmediatelyFillable),
+        ("limit", "buy", {"takeProfitPrice": 1.05}, ccxt.OrderImmediatelyFillable),
+        ("market", "sell", {"stopLossPrice": 0.01}, ccxt.InvalidOrder),
+        ("market", "sell", {"trailingPercent": 90, "stopLossOrTakeProfit": "stopLoss"}, None),
+    ],
+)
+def test_what_the_exchange_refuses_is_refused(client, kind, side, params, error):
+    hold(client)
+    named = {
+        name: at(client, one) if name.endswith("Price") else one for name, one in params.items()
+    }
+    with pytest.raises(error or ccxt.InvalidOrder):
+        client.create_order(SYMBOL, kind, side, 0.05, at(client, 1.0), named)
+    assert client.fetch_open_orders(SYMBOL) == []
+
+
+@pytest.mark.parametrize("send", [old_pair, new_pair])
+def test_a_pair_of_orders_goes_its_way(client, send):
+    hold(client)
+    pair = send(client, 0.9, 1.1)
+    number = int(pair["orderListId"])
+    assert pair["contingencyType"] == "OCO"
+    assert (pair["listStatusType"], pair["listOrderStatus"]) == ("EXEC_STARTED", "EXECUTING")
+    assert {one["type"] for one in pair["orderReports"]} >= {"LIMIT_MAKER"}
+    assert client.fetch_balance()["BTC"]["used"] == pytest.approx(0.05)  # once, not twice
+    found = client.privateGetOrderList({"orderListId": number})
+    assert [one["orderId"] for one in found["orders"]] == [one["orderId"] for one in pair["orders"]]
+    by_name = client.privateGetOrderList({"origClientOrderId": pair["listClientOrderId"]})
+    assert by_name["orderListId"] == pair["orderListId"]
+    assert len(client.privateGetOpenOrderList()) == 1
+    assert len(client.fetch_open_orders(SYMBOL)) == 2
+    gone = client.privateDeleteOrderList({"symbol": "BTCUSDT", "orderListId": number})
+    assert {one["status"] for one in gone["orderReports"]} == {"CANCELED"}
+    assert client.privateGetOpenOrderList() == []
+    assert client.fetch_balance()["BTC"]["used"] == 0.0
+    with pytest.raises(ccxt.OrderNotFound):
+        client.privateDeleteOrderList({"symbol": "BTCUSDT", "orderListId": number})
+    assert client.privateGetAllOrderList()[-1]["listOrderStatus"] == "ALL_DONE"
+
+
+def test_who_cancels_one_of_a_pair_cancels_both(client):
+    hold(client)
+    pair = new_pair(client, 0.9, 1.1)
+    client.cancel_order(str(pair["orders"][0]["orderId"]), SYMBOL)
+    assert client.fetch_open_orders(SYMBOL) == []
+    new_pair(client, 0.9, 1.1)
+    assert len(client.cancel_all_orders(SYMBOL)) == 1
+    assert client.fetch_open_orders(SYMBOL) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"abovePrice": 10_000}, -2010),
+        ({"belowStopPrice": 40_000}, -2010),
+        ({"aboveType": "STOP_LOSS", "aboveStopPrice": 30_000, "abovePrice": None}, -1197),
+        ({"belowType": "LIMIT_MAKER", "belowPrice": 18_000, "belowStopPrice": None}, -1168),
+        ({"belowType": "TAKE_PROFIT"}, -1199),
+        ({"side": "BUY"}, -1165),
+        ({"aboveType": "MARKET"}, -1158),
+        ({"aboveType": None}, -1102),
+        ({"abovePrice": None}, -1102),
+        ({"belowStopPrice": None}, -1102),
+        ({"aboveStopPrice": 30_000}, -1106),
+        ({"quantity": "50"}, -2010),
+        ({"quantity": "0.0000001"}, -1013),
+        ({"symbol": "ETHUSDT"}, -1121),
+        ({"aboveClientOrderId": "same", "belowClientOrderId": "same"}, -2010),
+    ],
+)
+def test_a_bad_pair_gets_the_exchange_s_code_and_leaves_nothing(served, client, changes, code):
+    hold(client)
+    given = {
+        "symbol": "BTCUSDT",
+        "side": "SELL",
+        "quantity": "0.05",
+        "aboveType": "LIMIT_MAKER",
+        "abovePrice": at(client, 1.1),
+        "belowType": "STOP_LOSS",
+        "belowStopPrice": at(client, 0.9),
+    }
+    status, told = served.asked("POST", "/api/v3/orderList/oco", given | changes)
+    assert (status, told["code"]) == (400, code), told
+    assert client.fetch_open_orders(SYMBOL) == []
+    assert client.fetch_balance()["BTC"]["used"] == 0.0
+
+
+def test_a_missing_part_is_called_as_the_client_calls_it(served, client):
+    hold(client)
+    given = {"symbol": "BTCUSDT", "side": "SELL", "quantity": "0.05", "price": at(client, 1.1)}
+    _, told = served.asked("POST", "/api/v3/order/oco", given)
+    assert (
+        told["msg"]
+        == "Param 'stopPrice' or 'trailingDelta' must be sent, but both were empty/null!"
+    )
+    more = {"stopPrice": at(client, 0.9), "stopLimitPrice": at(client, 0.9)}
+    _, told = served.asked("POST", "/api/v3/order/oco", given | more)
+    assert "'stopLimitTimeInForce'" in told["msg"]
+
+
+def test_only_five_orders_may_wait_for_a_price(client):
+    hold(client)
+    for _ in range(5):
+        client.create_stop_loss_order(SYMBOL, "market", "sell", 0.01, None, at(client, 0.9))
+    with pytest.raises(ccxt.ExchangeError, match="MAX_NUM_ALGO_ORDERS"):
+        client.create_stop_loss_order(SYMBOL, "market", "sell", 0.01, None, at(client, 0.9))
+
+
+def test_an_order_is_replaced_by_one_that_waits(client):
+    hold(client)
+    first = client.create_stop_loss_order(SYMBOL, "market", "sell", 0.05, None, at(client, 0.9))
+    second = client.edit_order(
+        first["id"],
+        SYMBOL,
+        "limit",
+        "sell",
+        0.05,
+        at(client, 0.92),
+        {"stopPrice": at(client, 0.93)},
+    )
+    assert client.fetch_order(first["id"], SYMBOL)["status"] == "canceled"
+    assert client.fetch_order(second["id"], SYMBOL)["info"]["type"] == "STOP_LOSS_LIMIT"
+
+
+def bracket(place, client, low=0.98, high=1.02):
+    """Hold a bracket at all times; returns the pairs that were sent."""
+    sent = []
+    client.load_markets()
+    while not place.session.over:
+        if not client.privateGetOpenOrderList():
+            hold(client)
+            sent.append(new_pair(client, low, high, "0.1"))
+        place.step()
+    return sent
+
+
+def test_a_session_of_brackets_is_the_venue_to_the_last_bit():
+    """The same orders sent to a venue without a sandbox leave the same account, twice."""
+    ends = []
+    for _ in range(2):
+        session = session_of([market(110, seed=4)], accounts=("ann",))
+        with serving(session) as place:
+            sent = bracket(place, client_of(place))
+        assert len(sent) > 3
+        floor = session.floor
+        ends.append([mark.equity for mark in floor.marks["ann"]])
+        kinds = [one.wish.kind for one in floor.tickets.values() if one.fills]
+        assert {OrderKind.STOP, OrderKind.LIMIT} <= set(kinds)
+        assert floor.revised == 0
+    assert ends[0] == ends[1]
+    rules = AccountRules(cash=10_000.0, allow_short=False)
+    venue = Venue([floor.venue.tape(SYMBOL).bars], floor.venue.costs, rules, ("ann",))
+    while venue.t < floor.first:
+        venue.advance()
+    due = sorted(floor.tickets.values(), key=lambda one: one.id)
+    equity = [venue.account("ann").equity]
+    while not venue.finished:
+        while due and due[0].created_ns <= venue.now:
+            wish, group = due[0].wish, due.pop(0).list_id or 0
+            order = Order(
+                SYMBOL,
+                wish.kind,
+                wish.qty,
+                wish.price,
+                post_only=wish.post_only,
+                immediate=wish.kind is OrderKind.MARKET,
+                group=group,
+                exclusive=group > 0,
+            )
+            venue.submit(order, "ann")
+        venue.advance()
+        equity.append(venue.account("ann").equity)
+    assert equity == ends[0]
+    assert len(set(np.round(equity, 6))) > 20
+
+
+def test_streams_tell_of_pairs_and_of_stops():
+    async def watch(place):
+        client = ccxt.pro.binance(ccxt_options(place.url, *place.key()) | {"newUpdates": True})
+        plain = client_of(place)
+        try:
+            await client.load_markets()
+            await asyncio.to_thread(plain.load_markets)
+            first = asyncio.create_task(client.watch_orders(SYMBOL))
+            for _ in range(3_000):
+                if any(one.accounts for one in place.session.feed.listeners):
+                    break
+                await asyncio.sleep(0.02)
+            await client.create_order_ws(SYMBOL, "market", "buy", 0.1)
+            (bought, *_), seen = await asyncio.wait_for(first, 60), []
+            price = client.price_to_precision(SYMBOL, bought["average"] * 0.98)
+            params = {"stopPrice": price}
+            stop = await client.create_order_ws(SYMBOL, "limit", "sell", 0.05, price, params)
+            listened = place.session.feed
+            told, real = [], listened.tell
+            listened.tell = lambda account, event: (told.append(event), real(account, event))
+            await asyncio.to_thread(new_pair, plain, 0.99, 1.01)
+            while not place.session.over and len(told) < 30:
+                await asyncio.to_thread(place.step)
+            while stop["id"] not in [one["id"] for one in seen if one["status"] == "closed"]:
+                seen += await asyncio.wait_for(client.watch_orders(SYMBOL), 60)
+            return told, seen
+        finally:
+            await client.close()
+
+    with serving(session_of([market(200, seed=4)])) as place:
+        told, seen = asyncio.run(watch(place))
+    lists = [event for event in told if event["e"] == "listStatus"]
+    assert [(one["l"], one["L"]) for one in lists] == [
+        ("EXEC_STARTED", "EXECUTING"),
+        ("ALL_DONE", "ALL_DONE"),
+    ]
+    ids = {one["i"] for one in lists[0]["O"]}
+    ends = {event["i"]: event["X"] for event in told if event.get("g", -1) > 0}
+    assert ends.keys() == ids
+    assert sorted(ends.values()) == ["EXPIRED", "FILLED"]
+    assert {one["status"] for one in seen} >= {"open", "closed"}
+
+
+def test_the_async_client_sends_a_pair(served):
+    async def trade(place):
+        client = ccxt.async_support.binance(ccxt_options(place.url, *place.key("ben")))
+        try:
+            await client.load_markets()
+            order = await client.create_market_buy_order(SYMBOL, 0.05)
+            prices = [client.price_to_precision(SYMBOL, order["average"] * f) for f in (0.9, 1.1)]
+            given = {"symbol": "BTCUSDT", "side": "SELL", "quantity": "0.05"}
+            given |= {"stopPrice": prices[0], "price": prices[1]}
+            await client.privatePostOrderOco(given)
+            return await client.fetch_open_orders(SYMBOL)
+        finally:
+            await client.close()
+
+    assert {one["type"] for one in asyncio.run(trade(served))} == {"stop_loss", "limit"}
