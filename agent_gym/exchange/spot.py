@@ -208,14 +208,23 @@ class SpotFloor:
         if ticket is None or ticket.account != account:
             raise Refused(Refusal.UNKNOWN, f"order {number}")
         both = (ticket,) if ticket.list_id is None else self.pairs[ticket.list_id].tickets
+        for one in both:
+            if not one.status.live and not self._trades_now(one):
+                # It was told to be over since this open, where the other one was hit. That will
+                # not happen now, and it must not come back.
+                self.venue.cancel(one.id)
         changes = []
         for one in both:
             if one.status.live:
                 changes += self._withdraw(one, now_ns)
         return ticket, changes
 
+    def _trades_now(self, ticket: Ticket) -> bool:
+        """Say whether an order trades at this open."""
+        return any(trade.order == ticket.id for trade in self._told)
+
     def _withdraw(self, ticket: Ticket, now_ns: int) -> list[Change]:
-        if any(trade.order == ticket.id for trade in self._told):
+        if self._trades_now(ticket):
             # Part of it trades at this open: only what is left can be taken back. The bar has
             # no volume left for it, so nothing of that trades before the cancel acts.
             self._late.append(ticket.id)

@@ -23,7 +23,7 @@ class Refusal(StrEnum):
     NO_LIQUIDITY = "nothing is offered in this bar"
     CLOSED = "the market has ended"
     UNKNOWN = "there is no such open order"
-    UNSUPPORTED = "an order that waits for a price cannot be all or nothing"
+    UNSUPPORTED = "an order that waits for a price is good until it is cancelled"
 
 
 class Refused(VenueError):

@@ -49,7 +49,7 @@ def is_whole(placed: Placed) -> bool:
 
 def to_order(wish: Wish, group: int = 0) -> Order:
     """Return the order of the venue for a wish; those of a group cancel one another."""
-    if wish.kind.waits and wish.validity == "fok":
+    if wish.kind.waits and wish.validity != "gtc":
         raise Refused(Refusal.UNSUPPORTED, wish.symbol)
     return Order(
         wish.symbol,

@@ -102,15 +102,15 @@ class Journal:
 
     def _begin(self) -> ParquetSink:
         folder = self._keeping.folder
-        self._sink = ParquetSink(
-            folder / STEPS, observations=True, infos=True, block_steps=CHUNK_STEPS
-        )
         said = {name: one.model_dump(mode="json") for name, one in self._contexts.items()}
         begun = {"name": self._keeping.name, "period_ns": self._period_ns, "contexts": said}
         try:
             write_json(folder / BEGUN, begun)
         except OSError as error:
             raise StoreError("the journal cannot be begun", where=str(folder)) from error
+        self._sink = ParquetSink(
+            folder / STEPS, observations=True, infos=True, block_steps=CHUNK_STEPS
+        )
         return self._sink
 
 

@@ -66,7 +66,8 @@ class OrderLists:
     def place(self, account: str, params: Params) -> dict[str, Any]:
         """Send a pair as ``POST /api/v3/orderList/oco`` takes it: one above, one below."""
         side = params.need("side")
-        legs, kinds = [], []
+        legs: list[Params] = []
+        kinds: list[str] = []
         for place in ("above", "below"):
             kind = params.need(f"{place}Type")
             if kind not in (*STOPS, *PROFITS):

@@ -151,6 +151,7 @@ class Trading:
                 "symbol": params.need("symbol"),
                 "orderId": params.text("cancelOrderId") or "",
                 "origClientOrderId": params.text("cancelOrigClientOrderId") or "",
+                "newClientOrderId": params.text("cancelNewClientOrderId") or "",
             }
         )
         said: dict[str, Any] = {"cancelResult": "SUCCESS", "newOrderResult": "NOT_ATTEMPTED"}

@@ -57,7 +57,7 @@ ORDER = np.dtype(
         ("reduced", "i4"),  # 1 once the fill of a partner took from its quantity
         ("exclusive", "i4"),  # 1 if a hit or any fill ends its partners
         ("hit", "i4"),  # the bar that hit its trigger, 0 before
-        ("armed", "i4"),  # 1 once a trailing order follows the price
+        ("armed", "i4"),  # not 0 once a trailing order follows the price
         ("qty", "f8"),  # still to trade, signed; for a target the position wanted
         ("price", "f8"),  # of a limit or a stop
         ("trigger", "f8"),  # where it is hit; of a trailing order not armed, where it is armed

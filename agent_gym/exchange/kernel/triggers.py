@@ -25,6 +25,7 @@ from agent_gym.exchange.kernel.floor import (
 )
 from agent_gym.exchange.kernel.parts import enough
 
+ARMED, ARMED_LATE = 1, 2  # a trailing order follows since before this bar or its open; since later
 ROUNDING = 1e-12  # what is left of a quantity below this share is rounding, not a quantity
 
 
@@ -115,7 +116,7 @@ def arm(order: Any, o: float, h: float, lo: float) -> None:
         if not (h >= named if rises else lo <= named):
             return
         start = max(named, o) if rises else min(named, o)
-    order.armed = 1
+    order.armed = ARMED if start == o else ARMED_LATE
     order.trigger = start * (1.0 + order.trail) if buy else start * (1.0 - order.trail)
     if order.kind == TAKE:
         order.kind = STOP
@@ -126,6 +127,7 @@ def arm(order: Any, o: float, h: float, lo: float) -> None:
 @inlined
 def follow(order: Any, h: float, lo: float) -> None:
     """Move the level of a trailing stop after a bar that did not hit it."""
+    order.armed = ARMED
     if order.qty > 0.0:
         order.trigger = min(order.trigger, lo * (1.0 + order.trail))
     else:

@@ -71,6 +71,7 @@ from agent_gym.exchange.kernel.parts import (
     whole_lots,
 )
 from agent_gym.exchange.kernel.triggers import (
+    ARMED_LATE,
     ROUNDING,
     arm,
     comes_back,
@@ -157,6 +158,8 @@ def advance(context: int, t: int) -> int:
                 )
                 if phase == 4 and (order.reduce_only == 0 or abs(holding.pos) <= abs(holding.held)):
                     continue
+                if phase == 1 and order.armed == ARMED_LATE:
+                    continue
                 if not trades_now:
                     continue
                 a = take(purses[i], holding)
@@ -204,7 +207,7 @@ def advance(context: int, t: int) -> int:
                     if kind >= STOP:  # it was hit: from then on it is a market or a limit order
                         order.hit, order.kind = t, LIMIT if limited else MARKET
                         if limited:  # the prices of this bar were before it, unless it opened there
-                            order.arrives = t if phase == 1 or order.immediate == 1 else t + 1
+                            order.arrives = t if phase == 1 else t + 1
                         if order.exclusive == 1:
                             end_partners(orders, live, order)
                     qty = min(asked, left)
@@ -270,13 +273,13 @@ def advance(context: int, t: int) -> int:
                     drop(order, lost)
         for k in range(n_o):
             order = orders[live[k]]
-            arrived = order.instrument == m and order.arrives <= t
+            arrived = order.instrument == m and (order.arrives <= t or order.hit == t)
             if not arrived or order.status != OPEN:
                 continue
             waits = order.kind in (STOP_LIMIT, TAKE_LIMIT)
             if order.immediate == 1 and not waits:
                 order.status, order.why = EXPIRED, BAR_OVER
-            elif order.armed == 1 and order.hit == 0:
+            elif order.armed != 0 and order.hit == 0:
                 follow(order, h, lo)
     if ctx.margin == 1:
         count = call_margin(ctx, purses, holdings, orders, live, trades, rows, t, count, True)
