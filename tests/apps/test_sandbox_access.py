@@ -18,6 +18,13 @@ SIGNED = [
     ("DELETE", "/api/v3/openOrders"),
     ("GET", "/api/v3/allOrders"),
     ("GET", "/api/v3/myTrades"),
+    ("POST", "/api/v3/order/oco"),
+    ("POST", "/api/v3/orderList/oco"),
+    ("GET", "/api/v3/orderList"),
+    ("DELETE", "/api/v3/orderList"),
+    ("GET", "/api/v3/openOrderList"),
+    ("GET", "/api/v3/allOrderList"),
+    ("GET", "/api/v3/rateLimit/order"),
     ("GET", "/sapi/v1/capital/config/getall"),
     ("GET", "/sapi/v1/asset/tradeFee"),
 ]
@@ -123,6 +130,7 @@ def test_what_was_not_signed_does_not_pass(place):
         ({"type": "LIMIT", "price": "19000", "timeInForce": "GTC", "quantity": "1"}, -2010),
         ({"quantity": "0.01", "newClientOrderId": "a b"}, -1100),
         ({"quantity": "0.01", "icebergQty": "0.01"}, -2010),
+        ({"quantity": "0.01", "newOrderRespType": "ALL"}, -1130),
     ],
 )
 def test_a_bad_order_gets_the_exchange_s_code(place, params, code):
@@ -223,6 +231,8 @@ def test_an_order_is_replaced_whole_or_in_part(place):
     status, told = replace(cancelOrderId=old)
     assert (status, told["code"]) == (400, -2022)
     assert told["data"]["newOrderResult"] == "NOT_ATTEMPTED"
+    status, told = replace(cancelOrderId=new, quantity="0.000001")
+    assert (status, told["code"]) == (400, -1013)  # filters come first: nothing was taken back
     status, told = replace(cancelOrderId=new, quantity="9")
     assert (status, told["code"]) == (409, -2021)
     assert told["data"]["newOrderResponse"]["code"] == -2010

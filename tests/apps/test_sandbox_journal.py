@@ -11,22 +11,20 @@ import pytest
 
 from agent_gym.apps.cli.main import run
 from agent_gym.apps.sandbox.journal import BEGUN, STEPS, Keeping, recover, was_killed
+from agent_gym.apps.sandbox.params import Params
 from agent_gym.core.errors import StoreError
-from agent_gym.exchange.orders import OrderKind
-from agent_gym.exchange.spot_records import Wish
 from agent_gym.rollouts.database import TrajectoryStore
 from agent_gym.rollouts.store import StepStore
 from tests.apps.sandbox_samples import ROOT, market, session_of
 
 BARS, FIRST = 40, 50
+ORDER = {"symbol": "BTCUSDT", "side": "BUY", "type": "MARKET", "quantity": "0.1"}
 
 
 def begun(folder):
     """Return a session in which an account has bought something and some bars have passed."""
     session = session_of([market(120)], folder=folder)
-    floor = session.floor
-    _, changes = floor.place("ann", Wish("BTC/USDT", OrderKind.MARKET, 0.1), floor.opened_ns)
-    session.witness.saw(changes)
+    session.trading.place("ann", Params(ORDER))
     session.step(BARS)
     return session
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agent_gym.apps.sandbox.access import read_params, signed_part
+from agent_gym.apps.sandbox.accounts import Accounts
 from agent_gym.apps.sandbox.errors import NOT_FOUND, UNKNOWN, ExchangeError
 from agent_gym.apps.sandbox.lists import OrderLists
 from agent_gym.apps.sandbox.params import Params
@@ -114,7 +115,7 @@ class Desk:
 def _rest(session: Session) -> dict[tuple[str, str], Endpoint]:
     """Return the table of requests."""
     market, trading, control = session.market, session.trading, _Control(session)
-    lists = OrderLists(trading)
+    accounts, lists = Accounts(market), OrderLists(trading)
 
     def public(answer: Callable[[Params], Any], weight: int = 1) -> Endpoint:
         return Endpoint(lambda _account, params: answer(params), "none", weight)
@@ -136,8 +137,8 @@ def _rest(session: Session) -> dict[tuple[str, str], Endpoint]:
         ("GET", "ticker/24hr"): moving(market.ticker_day, 2),
         ("GET", "ticker/price"): moving(market.ticker_price, 2),
         ("GET", "ticker/bookTicker"): moving(market.ticker_book, 2),
-        ("GET", "account"): Endpoint(trading.account, weight=20),
-        ("GET", "account/commission"): Endpoint(trading.commission, weight=20),
+        ("GET", "account"): Endpoint(accounts.account, weight=20),
+        ("GET", "account/commission"): Endpoint(accounts.commission, weight=20),
         ("POST", "order"): Endpoint(trading.place, orders=1),
         ("POST", "order/test"): Endpoint(trading.test),
         ("POST", "order/cancelReplace"): Endpoint(trading.replace, orders=1),
@@ -162,8 +163,8 @@ def _rest(session: Session) -> dict[tuple[str, str], Endpoint]:
     # What clients ask besides; a sandbox has spot, and nothing comes in or goes out.
     table |= {
         ("GET", "/sapi/v1/system/status"): public(lambda _: {"status": 0, "msg": "normal"}),
-        ("GET", "/sapi/v1/capital/config/getall"): Endpoint(trading.coins, weight=10),
-        ("GET", "/sapi/v1/asset/tradeFee"): Endpoint(trading.trade_fees),
+        ("GET", "/sapi/v1/capital/config/getall"): Endpoint(accounts.coins, weight=10),
+        ("GET", "/sapi/v1/asset/tradeFee"): Endpoint(accounts.trade_fees),
         ("GET", "/sapi/v1/margin/allPairs"): Endpoint(control.nothing, "key"),
         ("GET", "/sapi/v1/margin/isolated/allPairs"): Endpoint(control.nothing, "key"),
         ("GET", "/fapi/v1/exchangeInfo"): public(control.no_symbols),

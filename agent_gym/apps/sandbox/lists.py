@@ -15,7 +15,7 @@ from agent_gym.apps.sandbox.errors import (
 )
 from agent_gym.apps.sandbox.orders import answer_words, list_words
 from agent_gym.apps.sandbox.params import CLIENT_ID, Params
-from agent_gym.apps.sandbox.requests import Request
+from agent_gym.apps.sandbox.requests import Request, response_of
 from agent_gym.apps.sandbox.symbols import Symbol
 from agent_gym.apps.sandbox.trading import Trading
 from agent_gym.exchange.orders import OrderKind
@@ -81,7 +81,7 @@ class OrderLists:
 
     def _place(self, account: str, params: Params, legs: tuple[Params, Params]) -> dict[str, Any]:
         symbol = self._symbols.need(params)
-        response = params.text("newOrderRespType")
+        response = response_of(params)
         client_id = params.text("listClientOrderId", CLIENT_ID) or secrets.token_hex(11)
         first, second = (Request.read(leg, symbol, self._floor, account) for leg in legs)
         self._check_prices(symbol, (first.wish, second.wish))

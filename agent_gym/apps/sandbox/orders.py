@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from agent_gym.apps.sandbox.errors import ExchangeError
 from agent_gym.apps.sandbox.market import MS_NS
 from agent_gym.apps.sandbox.requests import Request
 from agent_gym.apps.sandbox.symbols import Symbol, text
@@ -18,7 +17,6 @@ STATUSES = {
     TicketStatus.CANCELLED: "CANCELED",
     TicketStatus.EXPIRED: "EXPIRED",
 }
-RESPONSES = ("ACK", "RESULT", "FULL")
 NO_LIST = -1
 
 
@@ -79,8 +77,6 @@ def answer_words(
 ) -> dict[str, Any]:
     """Return an order as the answer to sending it, as long as was asked for."""
     kind = response or ("FULL" if request.type in ("MARKET", "LIMIT") else "ACK")
-    if kind not in RESPONSES:
-        raise ExchangeError(-1130, "Data sent for parameter 'newOrderRespType' is not valid.")
     words = order_words(symbol, ticket, request)
     words["transactTime"] = words.pop("time")
     del words["updateTime"], words["isWorking"], words["icebergQty"]

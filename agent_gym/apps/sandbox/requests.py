@@ -32,6 +32,7 @@ NEEDS = {
     "TAKE_PROFIT": ("quantity",),
     "TAKE_PROFIT_LIMIT": ("timeInForce", "quantity", "price"),
 }
+RESPONSES = ("ACK", "RESULT", "FULL")
 TRIGGERS = ("stopPrice", "trailingDelta")
 SHAPES = ("timeInForce", "quantity", "quoteOrderQty", "price", *TRIGGERS)
 
@@ -104,6 +105,14 @@ class Request:
         symbol.check_notional(qty * standing)
         wish = Wish(symbol.name, OrderKind.MARKET, float(sign * qty), client_id=client_id)
         return cls(wish, "MARKET", cost or Decimal(0))
+
+
+def response_of(params: Params) -> str | None:
+    """Return how long an answer is wanted; what is not known is refused before anything is done."""
+    said = params.text("newOrderRespType")
+    if said is not None and said not in RESPONSES:
+        raise ExchangeError(-1130, "Data sent for parameter 'newOrderRespType' is not valid.")
+    return said
 
 
 def _check_shape(params: Params, kind: str) -> None:

@@ -1,4 +1,4 @@
-"""What an account may ask: its balances, its orders, its fills."""
+"""What an account may ask of its orders and its fills."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from agent_gym.apps.sandbox.orders import (
     order_words,
 )
 from agent_gym.apps.sandbox.params import CLIENT_ID, Params
-from agent_gym.apps.sandbox.requests import Request
-from agent_gym.apps.sandbox.symbols import MOST_ORDERS, MOST_WAITING_ORDERS, Symbol, text
+from agent_gym.apps.sandbox.requests import Request, response_of
+from agent_gym.apps.sandbox.symbols import MOST_ORDERS, MOST_WAITING_ORDERS, Symbol
 from agent_gym.core.errors import VenueError
-from agent_gym.exchange.costs import BPS
 from agent_gym.exchange.spot_records import Change, Pair, Refused, Ticket
 
 Told = Callable[[list[Change]], None]
@@ -35,7 +34,7 @@ LONGEST_LOOK_MS = 24 * 3_600_000
 
 
 class Trading:
-    """The requests of accounts.
+    """The requests of accounts about orders.
 
     Args:
         market: What everybody sees, and the floor behind it.
@@ -48,78 +47,10 @@ class Trading:
         self.requests: dict[int, Request] = {}
         self._named: dict[tuple[str, str], int] = {}
 
-    # The account.
-
-    def account(self, account: str, params: Params) -> dict[str, Any]:
-        """Return balances and fees."""
-        maker, taker = self._rates()
-        hide = params.text("omitZeroBalances") == "true"
-        balances = [
-            {"asset": asset, "free": text(one.free), "locked": text(one.locked)}
-            for asset, one in self._floor.balances(account).items()
-            if not hide or one.free or one.locked
-        ]
-        return {
-            "makerCommission": round(maker / BPS),
-            "takerCommission": round(taker / BPS),
-            "buyerCommission": 0,
-            "sellerCommission": 0,
-            "commissionRates": {
-                "maker": text(maker),
-                "taker": text(taker),
-                "buyer": text(0.0),
-                "seller": text(0.0),
-            },
-            "canTrade": not self._floor.finished,
-            "canWithdraw": False,
-            "canDeposit": False,
-            "brokered": False,
-            "requireSelfTradePrevention": False,
-            "preventSor": False,
-            "updateTime": self._floor.opened_ns // MS_NS,
-            "accountType": "SPOT",
-            "balances": balances,
-            "permissions": ["SPOT"],
-            "uid": 1 + list(self._floor.marks).index(account),
-        }
-
-    def commission(self, _account: str, params: Params) -> dict[str, Any]:
-        """Return the fees of a symbol."""
-        maker, taker = self._rates()
-        rates = {"maker": text(maker), "taker": text(taker), "buyer": "0", "seller": "0"}
-        return {"symbol": self._symbols.need(params).id, "standardCommission": rates}
-
-    def trade_fees(self, _account: str, params: Params) -> list[dict[str, Any]]:
-        """Return the fees of symbols."""
-        maker, taker = self._rates()
-        return [
-            {"symbol": one.id, "makerCommission": text(maker), "takerCommission": text(taker)}
-            for one in self._symbols.chosen(params)
-        ]
-
-    def coins(self, account: str, _params: Params) -> list[dict[str, Any]]:
-        """Return the assets; nothing comes in or goes out here."""
-        return [
-            {
-                "coin": asset,
-                "name": asset,
-                "free": text(one.free),
-                "locked": text(one.locked),
-                "trading": True,
-                "depositAllEnable": False,
-                "withdrawAllEnable": False,
-                "isLegalMoney": False,
-                "networkList": [],
-            }
-            for asset, one in self._floor.balances(account).items()
-        ]
-
-    # Orders.
-
     def place(self, account: str, params: Params) -> dict[str, Any]:
         """Send an order."""
         symbol, request = self._request(account, params)
-        response = params.text("newOrderRespType")
+        response = response_of(params)
         ticket, changes = self.attempt(
             lambda: self._floor.place(account, request.wish, self.now_ns)
         )
@@ -129,6 +60,7 @@ class Trading:
 
     def test(self, account: str, params: Params) -> dict[str, Any]:
         """Check an order without sending it."""
+        response_of(params)
         _, request = self._request(account, params)
         self.attempt(lambda: self._floor.check(account, request.wish))
         return {}
@@ -142,7 +74,10 @@ class Trading:
         return self.cancelled(ticket, params.text("newClientOrderId", CLIENT_ID))
 
     def replace(self, account: str, params: Params) -> dict[str, Any]:
-        """Take an order back and send another; if the first fails the second is not sent."""
+        """Take an order back and send another; if the first fails the second is not sent.
+
+        A request that cannot be read, or that a filter refuses, changes nothing.
+        """
         mode = params.need("cancelReplaceMode")
         if mode not in ("STOP_ON_FAILURE", "ALLOW_FAILURE"):
             raise ExchangeError(-1130, "Data sent for parameter 'cancelReplaceMode' is not valid.")
@@ -154,6 +89,8 @@ class Trading:
                 "newClientOrderId": params.text("cancelNewClientOrderId") or "",
             }
         )
+        response_of(params)
+        Request.read(params, self._symbols.need(params), self._floor, account)
         said: dict[str, Any] = {"cancelResult": "SUCCESS", "newOrderResult": "NOT_ATTEMPTED"}
         try:
             said["cancelResponse"] = self.cancel(account, old)
@@ -240,10 +177,6 @@ class Trading:
     @property
     def now_ns(self) -> int:
         return self.market.now_ms * MS_NS
-
-    def _rates(self) -> tuple[float, float]:
-        costs = self._floor.venue.costs
-        return costs.maker_bps * BPS, costs.taker_bps * BPS
 
     def _request(self, account: str, params: Params) -> tuple[Symbol, Request]:
         symbol = self._symbols.need(params)
