@@ -362,13 +362,14 @@ def test_streams_tell_of_pairs_and_of_stops():
             bought = await client.create_order_ws(SYMBOL, "market", "buy", 0.1)
             stop, limit = (
                 client.price_to_precision(SYMBOL, bought["average"] * factor)
-                for factor in (0.98, 0.97)
+                for factor in (0.995, 0.98)
             )
             params = {"stopPrice": stop}
             order = await client.create_order_ws(SYMBOL, "limit", "sell", 0.05, limit, params)
             pair = await asyncio.to_thread(new_pair, plain, 0.99, 1.01)
             ticket = session.floor.tickets[int(order["id"])]
-            while ticket.status.live or session.floor.pairs[int(pair["orderListId"])].live:
+            sent = session.floor.pairs[int(pair["orderListId"])]
+            while (ticket.status.live or sent.live) and not session.over:
                 await asyncio.to_thread(place.step)
             await until(
                 lambda: any((one["id"], one["status"]) == (order["id"], "closed") for one in seen)
