@@ -24,6 +24,7 @@ from agent_gym.agents.gate import (
     Tagged,
     Tags,
 )
+from agent_gym.agents.named_arrays import under
 from agent_gym.training.marl.amal.transitions import COLUMNS, Transitions
 from agent_gym.training.marl.batch import AUXILIARY, FRESH, Arrays, Bools
 
@@ -56,7 +57,7 @@ class PrimaryView:
 
     def rows(self) -> Transitions:
         """Return all rows."""
-        return Transitions(*(self.column(name) for name in COLUMNS), source=FRESH)
+        return Transitions.of({name: self.column(name) for name in COLUMNS}, FRESH)
 
     def newest(self) -> PrimaryView:
         """Return the rows of the last window alone."""
@@ -144,7 +145,7 @@ class PrimaryBuffer:
         self._batches = []
         for i, (run, start) in enumerate(zip(values["runs"], values["starts"], strict=True)):
             self._rows = start
-            rows = Transitions(*(arrays[f"{i}/{name}"] for name in COLUMNS), source=FRESH)
+            rows = Transitions.of(under(f"{i}/", arrays), FRESH)
             self._admit(rows, arrays[f"{i}/{HELD_OUT}"], run)
         self._episodes, self._rows = arrays["episodes"].copy(), values["rows"]
 
@@ -172,8 +173,9 @@ class AuxBuffer:
 
     def rows(self) -> Transitions:
         """Return all rows, for figures; whoever takes them knows whose they are."""
-        columns = (np.concatenate([part[name].x for part in self._parts]) for name in COLUMNS)
-        return Transitions(*columns, source=AUXILIARY)
+        parts = {name: [part[name].x for part in self._parts] for name in COLUMNS}
+        joined = {name: np.concatenate(own) for name, own in parts.items()}
+        return Transitions.of(joined, AUXILIARY)
 
     def spoil(self, seen: NDArray[Any]) -> None:
         """Replace what was seen and what changed by something else, to see who notices."""
@@ -199,8 +201,7 @@ class AuxBuffer:
         """Hold what another one did."""
         self.clear()
         for i in range(values["parts"]):
-            own = (arrays[f"{i}/{name}"] for name in COLUMNS)
-            self.add(Transitions(*own, source=AUXILIARY))
+            self.add(Transitions.of(under(f"{i}/", arrays), AUXILIARY))
         self._rows = values["rows"]
 
 

@@ -63,7 +63,7 @@ class GarbageWorlds:
     def step(self, actions: NDArray[np.integer[Any]]) -> Results:
         """Take a step; garbage is paid."""
         found = self._worlds.step(actions)
-        return found._replace(rewards=self._noise(found.rewards.shape))
+        return found._replace(rewards=self._noise(found.rewards.shape).astype(np.float64))
 
     def get_state(self) -> EnvState:
         """Return what decides how they go on."""

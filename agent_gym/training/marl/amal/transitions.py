@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,13 +34,20 @@ class Transitions(NamedTuple):
     ended: Bools
     source: str
 
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray[Any]], source: str) -> Transitions:
+        """Return the rows that ``columns`` were taken from."""
+        seen, change, reward, ended = (columns[name] for name in COLUMNS)
+        return cls(seen, change, reward, ended, source)
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return all arrays by name."""
         return {name: getattr(self, name) for name in COLUMNS}
 
     def some(self, rows: NDArray[np.int64]) -> Transitions:
         """Return some of the rows."""
-        return self._replace(**{name: each[rows] for name, each in self.columns().items()})
+        picked = {name: each[rows] for name, each in self.columns().items()}
+        return Transitions.of(picked, self.source)
 
 
 COLUMNS = ("seen", "change", "reward", "ended")
