@@ -144,6 +144,11 @@ class BlobStore:
         self.shelf.remove(self.name(digest))
         self.near.remove(self.name(digest))
 
+    def forget(self, digest: str) -> None:
+        """Drop the cached copy of a remote blob; what lies here alone stays."""
+        if self.is_remote:
+            self.near.remove(self.name(digest))
+
     # Checking.
 
     def state(self, digest: str) -> BlobState:

@@ -13,6 +13,7 @@ from typing import Any
 
 from agent_gym.core.clock import DAY_NS
 from agent_gym.core.errors import StoreError
+from agent_gym.rollouts.blobs.shelf import Entry
 from agent_gym.rollouts.blobs.store import TRASH, BlobStore
 
 GRACE_NS = DAY_NS
@@ -98,18 +99,24 @@ def sweep(store: BlobStore, marks: Callable[[], Set[str]], rules: SweepRules) ->
             if not rules.dry_run:
                 store.shelf.move(store.name(entry.name), f"{TRASH}/{entry.name}{store.suffix}")
     for entry in waiting:
-        digest = entry.name.removeprefix(f"{TRASH}/").removesuffix(store.suffix)
-        if digest in named:
-            report.restored.append(digest)
-            if not rules.dry_run:
-                store.shelf.move(entry.name, store.name(digest))
-        elif rules.now_ns - entry.changed_ns >= rules.grace_ns:
-            report.deleted.append(digest)
-            report.bytes_freed += entry.n_bytes
-            if not rules.dry_run:
-                store.shelf.remove(entry.name)
+        _empty_trash(store, entry, named, report, rules)
     _tidy_up(store, {entry.name for entry in listed}, report, rules)
     return report
+
+
+def _empty_trash(
+    store: BlobStore, entry: Entry, named: Set[str], report: SweepReport, rules: SweepRules
+) -> None:
+    digest = entry.name.removeprefix(f"{TRASH}/").removesuffix(store.suffix)
+    if digest in named:
+        report.restored.append(digest)
+        if not rules.dry_run:
+            store.shelf.move(entry.name, store.name(digest))
+    elif rules.now_ns - entry.changed_ns >= rules.grace_ns:
+        report.deleted.append(digest)
+        report.bytes_freed += entry.n_bytes
+        if not rules.dry_run:
+            store.shelf.remove(entry.name)
 
 
 def _tidy_up(store: BlobStore, there: set[str], report: SweepReport, rules: SweepRules) -> None:
