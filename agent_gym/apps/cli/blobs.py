@@ -63,7 +63,7 @@ def verify(
 
 
 @app.command()
-def gc(  # noqa: PLR0913 - each option of a command is an argument
+def gc(
     grace_hours: Annotated[
         float,
         typer.Option(min=0.0, help="How long a blob stays, and then lies in the trash, unnamed."),

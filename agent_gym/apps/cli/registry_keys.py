@@ -58,7 +58,7 @@ def revoke(
     folder: Annotated[Path | None, _FOLDER] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Let nothing that a key has signed count any more; rotate first if it is the one that signs."""
+    """Let nothing that a key has signed count any more; the one that signs is rotated first."""
     with _open(url, folder) as registry:
         _say(registry.revoke_key(key, reason), as_json=as_json)
 

@@ -29,7 +29,7 @@ ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 PART_BYTES = 1 << 20
 ATTEMPTS, FIRST_PAUSE_S = 4, 0.2
 CLIENT_ATTEMPTS = 2
-CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S = 5.0, 30.0
 FINAL = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY", "SIGNATURE", "INVALID_BUCKET")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -124,11 +124,12 @@ class RemoteShelf:
         while True:
             try:
                 return work()
-            except FileNotFoundError:
-                raise
             except OSError as error:
                 said = _clean(error)
-                if number == ATTEMPTS or any(word in said for word in FINAL):
+                refused = any(word in said for word in FINAL)
+                if isinstance(error, FileNotFoundError) and not refused:
+                    raise
+                if number == ATTEMPTS or refused:
                     raise StoreError(
                         "the store of blobs does not answer as it should",
                         where=f"{self.where}/{name}",
@@ -158,7 +159,9 @@ def s3_shelf(root: str, clock: Clock | None = None) -> RemoteShelf:
     files = S3FileSystem(
         region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1",
         connect_timeout=CONNECT_TIMEOUT_S,
+        request_timeout=REQUEST_TIMEOUT_S,
         background_writes=False,
+        allow_delayed_open=True,  # a small file is one request
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=CLIENT_ATTEMPTS),
         **options,
     )
