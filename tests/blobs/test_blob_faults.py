@@ -16,7 +16,7 @@ from agent_gym.rollouts.blobs import remote as remote_module
 from tests.blobs import s3_server
 
 WATCHED = {"open", "os.rename", "os.remove", "os.mkdir", "os.chmod", "shutil.copyfile"}
-BIG = b"0123456789abcdef" * (12 << 16)
+BIG = b"0123456789abcdef" * (6 << 16)
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def killed_at(blobs, source, point):
 
         def touch(name, _):
             left[0] -= name in WATCHED
-            if left[0] == 0:
+            if name in WATCHED and left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         try:
@@ -92,7 +92,8 @@ def test_a_kill_in_the_midst_of_sending_leaves_nothing_to_be_seen(bucket, proxy,
 
 def test_an_answer_that_breaks_off_is_asked_for_again(bucket, proxy, tmp_path):
     blobs = open_blobs("steps", tmp_path / "near", ".bin", bucket)
-    digest = blobs.put(BIG)
+    content = BIG[: 2 << 20]
+    digest = blobs.put(content)
     blobs.forget(digest)
     passed, cuts = [0], [0]
 
@@ -104,7 +105,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again(bucket, proxy, tmp_path):
         return part
 
     proxy.change = cut
-    assert blobs.get(digest) == BIG
+    assert blobs.get(digest) == content
     assert cuts[0] > 0
 
 
@@ -153,7 +154,9 @@ def test_one_lie_alone_is_told_and_got_over(bucket, proxy, tmp_path, caplog):
     lies = iter([b"the tooth"])
 
     def lie(part):
-        return part.replace(b"the truth", next(lies, b"the truth"))
+        return (
+            part.replace(b"the truth", next(lies, b"the truth")) if b"the truth" in part else part
+        )
 
     proxy.change = lie
     with caplog.at_level(logging.ERROR):
