@@ -27,9 +27,10 @@ ROOT = Path(__file__).parents[1]
 CONSTRAINTS, LOCK = ROOT / "constraints.txt", ROOT / "requirements.lock"
 BUILD = ("setuptools>=77",)  # what our own package is built with
 HEADER = """\
-# The exact files of constraints.txt by their SHA-256, written by `make lock`: CPython 3.11, Linux, x86-64.
-# `make install-locked` installs these and nothing else. What is marked "local file" was on the disk of the
-# machine that wrote this lock: no index vouches for its hash, so compare it with where you have the file from.
+# The exact files of constraints.txt by their SHA-256, written by `make lock` for CPython 3.11 on
+# Linux, x86-64. `make install-locked` installs these and nothing else. What is marked "local file"
+# was on the disk of the machine that wrote this lock: no index vouches for its hash, so compare it
+# with where you have the file from.
 """
 _LINE = re.compile(r"([A-Za-z0-9._-]+)==([^\s\\]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
@@ -74,12 +75,7 @@ def lock_of(report: dict[str, Any]) -> str:
 
 
 def locked(text: str) -> dict[str, tuple[str, str]]:
-    """Return version and hash of each package of a lock, by its normal name.
-
-    Example:
-        >>> locked("a==1 \\\\\\n    --hash=sha256:" + "0" * 64)["a"][0]
-        '1'
-    """
+    """Return version and hash of each package of a lock, by its normal name."""
     found: dict[str, tuple[str, str]] = {}
     named = None
     for line in text.splitlines():

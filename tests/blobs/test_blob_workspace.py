@@ -81,7 +81,7 @@ def test_a_published_model_is_believed_no_more_than_any_other(place):
 
     forged = files | {"artifact/policy.safetensors": poison}
     publish({"format": "agent_gym.published/1", "files": forged})
-    with pytest.raises(RefusedArtifact, match="policy.safetensors was changed"):
+    with pytest.raises(RefusedArtifact, match=r"policy\.safetensors was changed"):
         registry.load(model)
     for wrong in ({"../../escape.json": poison}, {"/etc/escape.json": poison}, {"a.json": "x"}):
         publish({"format": "agent_gym.published/1", "files": wrong})
