@@ -149,6 +149,25 @@ def test_an_old_workspace_is_read_as_it_is_and_pushed_when_asked(place, url, cap
     store.close()
 
 
+def test_recordings_go_on_while_the_server_is_away(tmp_path, bucket, proxy, monkeypatch):
+    monkeypatch.setenv("AGENT_GYM_BLOBS", bucket)
+    monkeypatch.setattr("agent_gym.rollouts.blobs.remote.FIRST_PAUSE_S", 0.01)
+    shutil.copytree(blank(), tmp_path / "one" / "trajectories")
+    store, registry = opened(tmp_path, "one")
+    proxy.change = lambda _part: None
+    ids = fill(store, range(2))
+    assert len(store.read(ids)) == 2
+    with pytest.raises(StoreError, match="does not answer"):
+        registry.add(artifact(tmp_path, "trained"))
+    assert registry.models() == ()
+    proxy.change = lambda part: part
+    assert len(store.files.blobs.unsent()) == 1
+    assert store.check().whole
+    fill(store, range(3, 5))  # the first ones follow
+    assert store.files.blobs.unsent() == ()
+    store.close()
+
+
 def test_a_recording_that_waits_keeps_its_steps(place):
     store, _ = opened(place, "one")
     kept = store.files.blobs.put(b"steps of a recording")

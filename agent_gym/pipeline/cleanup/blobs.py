@@ -24,6 +24,7 @@ class PartStats:
     unnamed: int
     trash: int
     damaged: int
+    unsent: int
     cached_bytes: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,6 +52,7 @@ class Part:
             unnamed=sum(entry.name not in named for entry in found),
             trash=sum(1 for _ in self.blobs.shelf.entries(TRASH)),
             damaged=sum(1 for _ in self.blobs.shelf.entries(DAMAGED)),
+            unsent=len(self.blobs.unsent()),
             cached_bytes=sum(entry.n_bytes for entry in cached),
         )
 

@@ -20,6 +20,7 @@ from agent_gym.core.files import atomic_path
 from agent_gym.rollouts.blobs.shelf import Entry, LocalShelf, Shelf
 
 BlobState: TypeAlias = Literal["whole", "damaged", "missing"]
+Seen: TypeAlias = tuple[str, int, int, int]
 DAMAGED, TRASH = "damaged", "trash"
 REMEDY = "`agent-gym blobs verify` names all that are damaged; restore this one from a copy"
 PART_BYTES = 1 << 20
@@ -41,7 +42,8 @@ class BlobStore:
     def __init__(self, shelf: Shelf, folder: Path, suffix: str = "") -> None:
         self.shelf, self.folder, self.suffix = shelf, folder, suffix
         self.near = LocalShelf(folder)
-        self._checked: set[tuple[str, int, int, int]] = set()
+        self._checked: set[Seen] = set()
+        self._unsent: set[str] = set()
 
     @property
     def is_remote(self) -> bool:
@@ -50,10 +52,16 @@ class BlobStore:
 
     # Writing.
 
-    def put(self, content: Any) -> str:
-        """Keep some bytes (any buffer) and return their hash; it is there when this returns."""
+    def put(self, content: Any, *, patient: bool = False) -> str:
+        """Keep some bytes and return their hash; they are there when this returns.
+
+        Args:
+            content: Any buffer.
+            patient: If the remote shelf is away, let them wait in the folder: they are sent with
+                the next that can be sent, or by ``push``.
+        """
         digest = sha256(content).hexdigest()
-        self._put(digest, lambda path: _write(path, content))
+        self._put(digest, lambda path: _write(path, content), patient=patient)
         return digest
 
     def put_file(self, source: Path) -> str:
@@ -67,7 +75,7 @@ class BlobStore:
         if digest_of(path) != digest:
             raise self._unreadable(digest, "a source that changed while it was copied")
 
-    def _put(self, digest: str, write: Callable[[Path], object]) -> None:
+    def _put(self, digest: str, write: Callable[[Path], object], *, patient: bool = False) -> None:
         path, name = self.path(digest), self.name(digest)
         if self._near_state(digest) == "damaged":
             self.near.move(name, f"{DAMAGED}/{Path(name).name}")
@@ -75,7 +83,18 @@ class BlobStore:
             with atomic_path(path) as temporary:
                 write(temporary)
         if self.is_remote:
-            self._send(digest)
+            self._send_all({digest}, patient=patient)
+
+    def _send_all(self, digests: set[str], *, patient: bool) -> None:
+        self._unsent |= digests
+        try:
+            for digest in sorted(self._unsent):
+                self._send(digest)
+                self._unsent.discard(digest)
+        except StoreError as error:
+            if not patient:
+                raise
+            log.warning("%d blobs wait in %s: %s", len(self._unsent), self.folder, error)
 
     def _send(self, digest: str) -> None:
         path, name = self.path(digest), self.name(digest)
@@ -88,12 +107,17 @@ class BlobStore:
         """Send what lies in the folder alone to the remote shelf; return the hashes that went."""
         if not self.is_remote:
             return ()
-        there = set(self.digests())
-        sent = [d for d in _digests(self.near, self.suffix) if d not in there]
+        sent = self.unsent()
         for digest in sent:
             self._believe(digest)
             self._send(digest)
-        return tuple(sent)
+        return sent
+
+    def unsent(self) -> tuple[str, ...]:
+        """Return the hashes of what lies in the folder alone."""
+        there = set(self.digests()) if self.is_remote else set()
+        near = _digests(self.near, self.suffix) if self.is_remote else []
+        return tuple(digest for digest in near if digest not in there)
 
     # Reading.
 
@@ -105,8 +129,10 @@ class BlobStore:
         Raises:
             StoreError: It is missing, or other bytes than were put; those are set aside.
         """
+        if self._seen(digest) in self._checked:
+            return self.path(digest)
         if not self.is_remote:
-            if self.shelf.entry(self.name(digest)) is None:
+            if not self.exists(digest):
                 self._restore(digest)
             return self._believe(digest)
         state = self._near_state(digest)
@@ -152,8 +178,10 @@ class BlobStore:
     # Checking.
 
     def state(self, digest: str) -> BlobState:
-        """Say whether what is on the shelf is what was put; every byte is read."""
-        if self.shelf.entry(self.name(digest)) is None:
+        """Say whether what is on the shelf, or waits to be sent there, is what was put."""
+        if not self.exists(digest):
+            if self.is_remote and self._near_state(digest) == "whole":
+                return "whole"  # it waits here to be sent
             aside = self.shelf.entry(f"{DAMAGED}/{digest}{self.suffix}")
             return "missing" if aside is None else "damaged"
         if not self.is_remote:
@@ -189,20 +217,21 @@ class BlobStore:
         return "whole" if digest_of(self.path(digest)) == digest else "damaged"
 
     def _believe(self, digest: str) -> Path:
-        path = self.path(digest)
+        seen, state = self._seen(digest), self._near_state(digest)
+        if state == "damaged":
+            self._put_aside(digest)
+        if seen is None or state != "whole":
+            raise self._unreadable(digest, state)
+        self._checked.add(seen)
+        return self.path(digest)
+
+    def _seen(self, digest: str) -> Seen | None:
+        """Return what changes when a file is touched; None if it is not here."""
         try:
-            now = path.lstat()
-        except OSError as error:
-            raise self._unreadable(digest, error.strerror or str(error)) from error
-        seen = (digest, now.st_ino, now.st_size, now.st_mtime_ns)
-        if seen not in self._checked:
-            state = self._near_state(digest)
-            if state == "damaged":
-                self._put_aside(digest)
-            if state != "whole":
-                raise self._unreadable(digest, state)
-            self._checked.add(seen)
-        return path
+            now = self.path(digest).lstat()
+        except OSError:
+            return None
+        return (digest, now.st_ino, now.st_size, now.st_mtime_ns)
 
     def _download(self, digest: str, target: Path) -> None:
         """Fetch a blob; wrong bytes are asked for twice, since the way here may be to blame."""

@@ -63,7 +63,7 @@ class StepFiles:
         with pa.ipc.new_file(sink, named.schema, options=options) as writer:
             writer.write_table(named, max_chunksize=BATCH_ROWS)
         content = sink.getvalue()
-        return WrittenFile(self.blobs.put(content), table.num_rows, content.size)
+        return WrittenFile(self.blobs.put(content, patient=True), table.num_rows, content.size)
 
     def read(self, file_hash: str, ranges: Iterable[tuple[int, int]]) -> Iterator[StepColumns]:
         """Yield the steps of each (first row, number of rows), once the file has been checked."""
