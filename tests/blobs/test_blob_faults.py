@@ -209,3 +209,30 @@ def test_a_file_of_keys_that_others_may_read_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="no address of a server") as told:
         open_blobs("steps", tmp_path / "near", url="s3://bucket/x")
     assert "canary" not in str(told.value)
+
+
+def test_a_link_in_the_place_of_a_blob_leads_nowhere(tmp_path):
+    """Neither reading, nor setting aside, nor sweeping touches what a link points to."""
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"secret")
+    blobs = open_blobs("steps", tmp_path / "here", ".bin")
+    kept, digest = blobs.put(b"kept"), sha256(b"secret").hexdigest()
+    blobs.path(digest).parent.mkdir(parents=True, exist_ok=True)
+    blobs.path(digest).symlink_to(outside)  # even if its bytes are right
+    with pytest.raises(StoreError, match="missing"):
+        blobs.fetch(digest)
+    assert list(blobs.digests()) == [kept]
+    later = SweepRules(SystemClock().now_ns() + 10**18)
+    assert sweep(blobs, lambda: {kept}, later).trashed == []
+    blobs.delete(digest)
+    assert outside.read_bytes() == b"secret"
+
+
+def test_a_file_that_is_swapped_after_it_was_checked_is_checked_again(tmp_path):
+    blobs = open_blobs("steps", tmp_path / "here", ".bin")
+    digest = blobs.put(b"good")
+    assert blobs.fetch(digest).read_bytes() == b"good"
+    (tmp_path / "evil").write_bytes(b"evil")
+    (tmp_path / "evil").replace(blobs.path(digest))
+    with pytest.raises(StoreError, match="damaged"):
+        blobs.get(digest)
