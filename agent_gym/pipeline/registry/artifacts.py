@@ -155,6 +155,8 @@ class ArtifactStore:
             incoming = Path(tempfile.mkdtemp(prefix=".incoming-", dir=self.root))
             try:
                 if self.publication.retrieve(model_hash, incoming):
+                    if not (incoming / FILES).is_dir():
+                        raise refused(model_hash, "its record names no files")
                     self._settle(incoming, place)
             finally:
                 shutil.rmtree(incoming, ignore_errors=True)

@@ -12,6 +12,7 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from agent_gym.agents.artifact import NAME
 from agent_gym.core.errors import DataError
@@ -74,7 +75,7 @@ class Publication:
                 self.blobs.shelf.download(name, path)
                 said = json.loads(path.read_bytes())
                 return _files_of(said)
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise DataError(
                     "the record of a published model is damaged",
                     where=f"{self.blobs.shelf.where}/{name}",
@@ -100,10 +101,10 @@ def _name(model_hash: str) -> str:
     return f"{RECORDS}/{model_hash}.json"
 
 
-def _files_of(said: dict[str, dict[str, str]]) -> dict[str, str]:
+def _files_of(said: Any) -> dict[str, str]:
     if said["format"] != FORMAT:
         raise ValueError(f"format {said['format']!r}")
-    files = said["files"]
+    files: dict[str, str] = said["files"]
     if len(files) > MOST_FILES:
         raise ValueError(f"{len(files)} files")
     for name, digest in files.items():
