@@ -224,6 +224,9 @@ def test_a_link_in_the_place_of_a_blob_leads_nowhere(tmp_path):
     assert list(blobs.digests()) == [kept]
     later = SweepRules(SystemClock().now_ns() + 10**18)
     assert sweep(blobs, lambda: {kept}, later).trashed == []
+    assert blobs.put(b"secret") == digest  # the link is replaced, not written through
+    assert not blobs.path(digest).is_symlink()
+    assert blobs.get(digest) == b"secret"
     blobs.delete(digest)
     assert outside.read_bytes() == b"secret"
 

@@ -79,7 +79,7 @@ class BlobStore:
         path, name = self.path(digest), self.name(digest)
         if self._near_state(digest) == "damaged":
             self.near.move(name, f"{DAMAGED}/{Path(name).name}")
-        if not path.exists():
+        if self.near.entry(name) is None:  # a link in its place is no blob, and is replaced
             with atomic_path(path) as temporary:
                 write(temporary)
         if self.is_remote:
@@ -167,12 +167,13 @@ class BlobStore:
 
     def delete(self, digest: str) -> None:
         """Remove a blob and its cached copy at once; ``sweep`` is the careful way."""
+        self._unsent.discard(digest)
         self.shelf.remove(self.name(digest))
         self.near.remove(self.name(digest))
 
     def forget(self, digest: str) -> None:
-        """Drop the cached copy of a remote blob; what lies here alone stays."""
-        if self.is_remote:
+        """Drop the cached copy of a remote blob; what waits to be sent stays."""
+        if self.is_remote and digest not in self._unsent:
             self.near.remove(self.name(digest))
 
     # Checking.
