@@ -4,9 +4,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 BROWSER := .venv/.browser
 DATABASE := .venv/.database
+S3 := .venv-s3/.ready
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test test-all weigh lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results reference docs clean
+.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results reference docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -35,15 +36,27 @@ results: $(READY)        ## the table of the lander, 5 seeds each (hours; LEARNE
 	  OMP_NUM_THREADS=1 $(BIN)/agent-gym train --config $$name --set learner=$(LEARNER) --seeds 5 || exit 1; done
 	$(BIN)/agent-gym results lander --from $(HOME_OF_RESULTS)/experiments --out docs/results
 
-test: $(READY) $(BROWSER) $(DATABASE)   ## tests and doctests, in parallel, but those of tests/heavy.txt (minutes)
+test: $(READY) $(BROWSER) $(DATABASE) $(S3)   ## tests and doctests, in parallel, but those of tests/heavy.txt (minutes)
 	$(BIN)/pytest -m "not heavy"
 
-test-all: $(READY) $(BROWSER) $(DATABASE)   ## all tests (half an hour)
+test-all: $(READY) $(BROWSER) $(DATABASE) $(S3)   ## all tests (half an hour)
 	$(BIN)/pytest
 
-weigh: $(READY) $(BROWSER) $(DATABASE)   ## play all tests and list anew which of them are heavy
+weigh: $(READY) $(BROWSER) $(DATABASE) $(S3)   ## play all tests and list anew which of them are heavy
 	$(BIN)/pytest --junitxml .venv/junit.xml
 	$(BIN)/python -m scripts.weigh_tests .venv/junit.xml
+
+lock: $(READY)           ## requirements.lock: the exact files of constraints.txt by their hashes (minutes)
+	$(BIN)/python -m scripts.make_lock
+
+install-locked:          ## as the first install, but no file that requirements.lock does not know by its hash
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(READY)
+
+sbom: $(READY)           ## sbom.json: what is in requirements.lock, as CycloneDX
+	$(BIN)/python -m scripts.make_lock --sbom sbom.json
 
 lint: $(READY)           ## style, types, import order, file sizes
 	$(BIN)/ruff check .
@@ -117,5 +130,12 @@ $(DATABASE): $(READY)
 	  || echo "PostgreSQL could not be installed: the tests that need it will be skipped"
 	touch $@
 
+# Blobs are tested on a real S3 server, in an environment of its own: its libraries do not go with ours.
+$(S3):
+	{ $(PYTHON) -m venv .venv-s3 && .venv-s3/bin/pip install --quiet --disable-pip-version-check \
+	  "moto[s3]==5.2.5" boto3==1.44.3 flask flask-cors; } \
+	  || echo "the S3 server could not be installed: the tests that need it will be skipped"
+	mkdir -p .venv-s3 && touch $@
+
 clean:                   ## remove everything that was built
-	rm -rf .venv .venv-peers results site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-s3 results site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -108,9 +108,19 @@ def _commands() -> Iterator[str]:
         yield from (f"## {name}", "", cell(first_words(command.help or line)), "")
         if not inner or getattr(command, "invoke_without_command", False):
             yield from _options(command.params)
-        for sub, found in sorted(inner.items()):
+        for sub, found in _inner(inner):
             yield from (f"### {name} {sub}", "", cell(first_words(found.help or "")), "")
             yield from _options(found.params)
+
+
+def _inner(commands: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield all commands below one, each by the words that call it."""
+    for name, found in sorted(commands.items()):
+        deeper = getattr(found, "commands", None)
+        if deeper is None:
+            yield name, found
+        else:
+            yield from ((f"{name} {words}", one) for words, one in _inner(deeper))
 
 
 def _options(params: Iterable[Any]) -> Iterator[str]:

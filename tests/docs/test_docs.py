@@ -85,9 +85,8 @@ def problem_of(words):
     if words[0] not in COMMANDS:
         return "no such command"
     found = get_command(import_module(f"agent_gym.apps.cli.{words[0]}").app)
-    known = getattr(found, "commands", {})
     rest = words[1:]
-    if known and rest and not rest[0].startswith("-"):
+    while (known := getattr(found, "commands", {})) and rest and not rest[0].startswith("-"):
         if rest[0] not in known:
             return f"no such command: {rest[0]}"
         found, rest = known[rest[0]], rest[1:]

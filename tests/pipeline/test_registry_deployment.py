@@ -353,7 +353,7 @@ def test_history_is_only_added_to_and_notices_every_change(site):
     with database.writing() as db:
         db.execute(text("delete from registry_history where position = 3"))
     assert site.registry.ledger.check_history() == ("entry 3 is missing",)
-    assert site.registry.verify()[-1] == "history: entry 3 is missing"
+    assert "history: entry 3 is missing" in site.registry.verify()
     assert site.service.state().champion == old
 
 

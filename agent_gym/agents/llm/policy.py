@@ -34,6 +34,7 @@ from agent_gym.agents.llm.base import BaseModel, load_base
 from agent_gym.agents.llm.calls import Reply
 from agent_gym.agents.llm.prompts import PromptConfig
 from agent_gym.agents.llm.reader import Reader
+from agent_gym.agents.tensor_file import checked_tensors
 from agent_gym.core.errors import DataError
 from agent_gym.core.files import to_json
 from agent_gym.core.registry import Config
@@ -169,7 +170,7 @@ class LanguagePolicy:
         manifest, files = read_artifact(folder, KIND)
         try:
             card = _Card.model_validate(json.loads(files[CARD]))
-            weights = tensors_of(files[WEIGHTS])
+            weights = tensors_of(checked_tensors(files[WEIGHTS]))
         except (KeyError, ValueError, ValidationError, SafetensorError) as error:
             raise DataError("this is no language policy", where=str(folder), found=error) from error
         name = str(manifest.config.get(BASE_MODEL, "")) if base is None else base

@@ -26,6 +26,7 @@ from agent_gym.agents.marl.network import (
     shapes_of,
 )
 from agent_gym.agents.marl.policy import TeamContract
+from agent_gym.agents.tensor_file import checked_tensors
 from agent_gym.core.errors import DataError
 from agent_gym.core.files import to_json
 from agent_gym.core.registry import Config
@@ -108,6 +109,6 @@ class TeamCritic:
         _, files = read_artifact(folder, KIND)
         try:
             card: Mapping[str, object] = json.loads(files[CARD])
-            return cls(CriticCard.model_validate(card), tensors_of(files[WEIGHTS]))
+            return cls(CriticCard.model_validate(card), tensors_of(checked_tensors(files[WEIGHTS])))
         except (KeyError, ValueError, ValidationError, SafetensorError) as error:
             raise DataError("this is no critic of a team", where=str(folder)) from error

@@ -23,6 +23,7 @@ from agent_gym.agents.artifact import ArtifactManifest, read_artifact, write_art
 from agent_gym.agents.information import moment_information
 from agent_gym.agents.marl.network import Floats, Weights
 from agent_gym.agents.marl.policy import TeamContract
+from agent_gym.agents.tensor_file import checked_tensors
 from agent_gym.core.errors import DataError
 from agent_gym.core.files import to_json
 from agent_gym.core.registry import Config
@@ -116,6 +117,8 @@ class TeamForesight:
         _, files = read_artifact(folder, KIND)
         try:
             card: Mapping[str, object] = json.loads(files[CARD])
-            return cls(ForesightCard.model_validate(card), tensors_of(files[TENSORS]))
+            return cls(
+                ForesightCard.model_validate(card), tensors_of(checked_tensors(files[TENSORS]))
+            )
         except (KeyError, ValueError, ValidationError, SafetensorError) as error:
             raise DataError("this is no model of the world", where=str(folder)) from error

@@ -36,6 +36,7 @@ from agent_gym.agents.marl.network import (
     masked_log_probs,
     shapes_of,
 )
+from agent_gym.agents.tensor_file import checked_tensors
 from agent_gym.core.errors import AgentError, DataError
 from agent_gym.core.files import to_json
 from agent_gym.core.registry import Config
@@ -172,7 +173,7 @@ class TeamPolicy:
         _, files = read_artifact(folder, KIND)
         try:
             card = _Card.model_validate(json.loads(files[CARD]))
-            return cls(card.config, card.contract, tensors_of(files[WEIGHTS]))
+            return cls(card.config, card.contract, tensors_of(checked_tensors(files[WEIGHTS])))
         except (KeyError, ValueError, ValidationError, SafetensorError) as error:
             raise DataError(
                 "this is no policy of a team", where=str(folder), found=error

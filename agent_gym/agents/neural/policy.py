@@ -26,6 +26,7 @@ from agent_gym.agents.artifact import (
     write_artifact,
 )
 from agent_gym.agents.neural.layout import PolicyInputs
+from agent_gym.agents.tensor_file import checked_tensors
 from agent_gym.core.errors import AgentError, DataError
 from agent_gym.core.files import to_json
 from agent_gym.core.registry import Config
@@ -170,7 +171,7 @@ class NeuralPolicy:
         _, files = read_artifact(folder, KIND)
         try:
             card = _Card.model_validate(json.loads(files[CARD]))
-            weights = tensors_of(files[WEIGHTS])
+            weights = tensors_of(checked_tensors(files[WEIGHTS]))
         except (KeyError, ValueError, ValidationError, SafetensorError) as error:
             raise DataError("this is no neural policy", where=str(folder), found=error) from error
         try:

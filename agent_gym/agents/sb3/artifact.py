@@ -29,6 +29,7 @@ from agent_gym.agents.sb3.jax_twin import is_jax, torch_weights
 from agent_gym.agents.sb3.normalizer import Normalizer
 from agent_gym.agents.sb3.policy import Policy
 from agent_gym.agents.sb3.spaces import actions_spec, observation_spec
+from agent_gym.agents.tensor_file import BadTensors, checked_tensors
 from agent_gym.core.errors import ConfigError, DataError, StoreError
 
 WEIGHTS = "policy.safetensors"
@@ -119,13 +120,18 @@ def load_policy(folder: Path) -> Policy:
     folder = settled(folder)
     card = read_card(folder)
     try:
-        weights = tensors_in_files.load(read_checked(folder, WEIGHTS, card))
-    except SafetensorError as error:
-        raise DataError("these are no weights", where=str(folder / WEIGHTS)) from error
+        weights = tensors_in_files.load(checked_tensors(read_checked(folder, WEIGHTS, card)))
+    except (BadTensors, SafetensorError) as error:
+        found = str(error)
+        raise DataError("these are no weights", where=str(folder / WEIGHTS), found=found) from error
     normalizer = None
     if card.normalize is not None:
         content = read_checked(folder, NORMALIZER, card)
-        normalizer = Normalizer.from_bytes(card.normalize, content)
+        try:
+            normalizer = Normalizer.from_bytes(card.normalize, content)
+        except (ValueError, KeyError) as error:
+            where, found = str(folder / NORMALIZER), str(error)
+            raise DataError("these are no statistics", where=where, found=found) from error
     return Policy(card, weights, normalizer)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
+from agent_gym.agents.tensor_file import check_archive
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.types import FloatArray
 
@@ -45,6 +46,7 @@ class Normalizer:
     @classmethod
     def from_bytes(cls, settings: dict[str, Any], content: bytes) -> Normalizer:
         """Read the statistics; nothing is unpickled."""
+        check_archive(BytesIO(content))
         with np.load(BytesIO(content), allow_pickle=False) as stored:
             return cls(settings, {name: stored[name] for name in STATISTICS})
 

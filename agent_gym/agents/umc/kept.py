@@ -15,6 +15,7 @@ from safetensors.numpy import load as tensors_of
 from safetensors.numpy import save as bytes_of
 
 from agent_gym.agents.artifact import read_artifact, write_artifact
+from agent_gym.agents.tensor_file import checked_tensors
 from agent_gym.agents.umc.config import UMCConfig
 from agent_gym.core.errors import DataError
 from agent_gym.core.files import to_json
@@ -36,7 +37,7 @@ def read_agent(folder: Path) -> tuple[UMCConfig, dict[str, NDArray[Any]]]:
     _, files = read_artifact(folder, KIND)
     try:
         config = UMCConfig.model_validate(json.loads(files[CARD]))
-        return config, tensors_of(files[WEIGHTS])
+        return config, tensors_of(checked_tensors(files[WEIGHTS]))
     except (KeyError, ValueError, ValidationError, SafetensorError) as error:
         raise DataError("this is no UMC agent", where=str(folder), found=error) from error
 

@@ -13,6 +13,7 @@ import typer
 from agent_gym.apps.cli.database_option import DATABASE
 from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.output import EXIT_DATA, emit, table
+from agent_gym.apps.cli.registry_keys import audit, keys
 from agent_gym.core.clock import SECOND_NS
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.registry import (
@@ -25,6 +26,8 @@ from agent_gym.pipeline.registry import (
 from agent_gym.rollouts.database import TrajectoryStore
 
 app = typer.Typer(no_args_is_help=True)
+app.add_typer(keys, name="keys")
+app.add_typer(audit, name="audit")
 _JSON = typer.Option("--json", help="Print one JSON document.")
 _FOLDER = typer.Option("--folder", help="Where the loop lies; default: the folder of results.")
 _MODEL = typer.Argument(help="Version, hash, or the first 8 digits of it.")

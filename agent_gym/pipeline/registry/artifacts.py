@@ -17,14 +17,17 @@ import tempfile
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from agent_gym.agents.artifact import MANIFEST, ArtifactManifest, read_artifact, read_manifest
+from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.errors import ConfigError, DataError, StoreError
 from agent_gym.core.files import write_json
 from agent_gym.pipeline.registry.keys import KeyRing
+from agent_gym.pipeline.registry.publication import Publication
 from agent_gym.pipeline.registry.refusals import RefusedArtifact
 
-FORMAT = "agent_gym.signature/1"
+FORMAT, UNDATED = "agent_gym.signature/2", "agent_gym.signature/1"
 FILES, SIGNATURE = "artifact", "signature.json"
 HASH = re.compile(r"[0-9a-f]{64}\Z")
 LARGEST_SIGNATURE_BYTES = 4_096
@@ -33,12 +36,16 @@ PURPOSE = b"agent-gym artifact manifest\n"  # a signature is good for nothing el
 
 @dataclass(frozen=True, slots=True)
 class VerifiedArtifact:
-    """An artifact whose every file and signature was right when it was loaded."""
+    """An artifact whose every file and signature was right when it was loaded.
+
+    ``described`` is the SHA-256 of its manifest.
+    """
 
     model_hash: str
     folder: Path
     manifest: ArtifactManifest
     signed_by: str
+    described: str
 
     def read(self, name: str) -> bytes:
         """Return a file's bytes, checked once more: exactly these were signed."""
@@ -58,8 +65,16 @@ class VerifiedArtifact:
 class ArtifactStore:
     """Signed artifacts in a folder, one folder each, named by the model hash."""
 
-    def __init__(self, root: Path, keys: KeyRing) -> None:
-        self.root, self.keys = root, keys
+    def __init__(
+        self,
+        root: Path,
+        keys: KeyRing,
+        *,
+        clock: Clock | None = None,
+        publication: Publication | None = None,
+    ) -> None:
+        self.root, self.keys, self.publication = root, keys, publication
+        self._clock = clock or SystemClock()
 
     def put(self, source: Path) -> VerifiedArtifact:
         """Copy an artifact in and sign it; one that is there already stays as it is."""
@@ -77,7 +92,31 @@ class ArtifactStore:
                     found=error.strerror or str(error),
                     remedy="Look at the free space and the rights of this folder",
                 ) from error
-        return self.load(manifest.model_hash)
+        kept = self.load(manifest.model_hash)
+        if self.publication is not None:
+            self.publication.publish(target, manifest.model_hash)
+        return kept
+
+    def sign(self, model_hash: str, described: str | None = None) -> VerifiedArtifact:
+        """Sign an artifact with the present key, whoever has signed it before.
+
+        Every file is checked first; that the manifest is the one that was registered is checked as
+        far as that is known.
+
+        Args:
+            model_hash: Of the artifact.
+            described: SHA-256 of its manifest as it was registered.
+        """
+        place = self._place(model_hash)
+        self._retrieve(place, model_hash)
+        content = _bytes(place / FILES / MANIFEST, MANIFEST)
+        if described is not None and sha256(content).hexdigest() != described:
+            raise refused(model_hash, f"{MANIFEST} is not the one that was registered")
+        self._check_files(place, model_hash)
+        write_json(place / SIGNATURE, self._signature(content))
+        if self.publication is not None:
+            self.publication.publish(place, model_hash)
+        return self.load(model_hash)
 
     def load(self, model_hash: str) -> VerifiedArtifact:
         """Return an artifact after checking every file of it.
@@ -86,12 +125,17 @@ class ArtifactStore:
             RefusedArtifact: A file was changed, added or lost, or no trusted key has signed it.
         """
         place = self._place(model_hash)
-        if not place.is_dir() or place.is_symlink():
-            raise refused(model_hash, "the artifact is missing")
+        self._retrieve(place, model_hash)
         _exactly(place, {FILES, SIGNATURE}, model_hash)
-        folder = place / FILES
-        described = _bytes(folder / MANIFEST, MANIFEST)
+        described = _bytes(place / FILES / MANIFEST, MANIFEST)
         key = self._signer(_bytes(place / SIGNATURE, SIGNATURE), described, model_hash)
+        manifest = self._check_files(place, model_hash)
+        digest = sha256(described).hexdigest()
+        return VerifiedArtifact(model_hash, place / FILES, manifest, key, digest)
+
+    def _check_files(self, place: Path, model_hash: str) -> ArtifactManifest:
+        """Return the manifest, once every file is what it says."""
+        folder = place / FILES
         try:
             manifest = read_manifest(folder)
         except DataError as error:
@@ -99,10 +143,25 @@ class ArtifactStore:
         if manifest.model_hash != model_hash:
             raise refused(model_hash, f"{MANIFEST} names another model {manifest.model_hash[:12]}")
         _exactly(folder, {*manifest.files, MANIFEST}, model_hash)
-        found = VerifiedArtifact(model_hash, folder, manifest, key)
+        found = VerifiedArtifact(model_hash, folder, manifest, "", "")
         for name in manifest.files:
             found.read(name)
-        return found
+        return manifest
+
+    def _retrieve(self, place: Path, model_hash: str) -> None:
+        """Make sure that there is a folder, fetched if it is only published."""
+        if not place.exists() and self.publication is not None:
+            self.root.mkdir(parents=True, exist_ok=True)
+            incoming = Path(tempfile.mkdtemp(prefix=".incoming-", dir=self.root))
+            try:
+                if self.publication.retrieve(model_hash, incoming):
+                    if not (incoming / FILES).is_dir():
+                        raise refused(model_hash, "its record names no files")
+                    self._settle(incoming, place)
+            finally:
+                shutil.rmtree(incoming, ignore_errors=True)
+        if not place.is_dir() or place.is_symlink():
+            raise refused(model_hash, "the artifact is missing")
 
     def hashes(self) -> tuple[str, ...]:
         """Return the model hashes of all folders, sorted; nothing is checked."""
@@ -123,39 +182,53 @@ class ArtifactStore:
             (place / FILES).mkdir()
             for name, content in files.items():
                 (place / FILES / name).write_bytes(content)
-            signed = self.keys.sign(PURPOSE + files[MANIFEST])
-            said = {
-                "format": FORMAT,
-                "key": self.keys.id,
-                "signature": base64.b64encode(signed).decode("ascii"),
-            }
-            write_json(place / SIGNATURE, said)
-            for path in (*sorted((place / FILES).iterdir()), place / FILES, place):
-                _sync(path)
-            place.chmod(0o755)
-            try:
-                place.rename(target)
-            except OSError:
-                if not target.exists():
-                    raise
-                return  # another process was first; what is there is checked when it is loaded
-            _sync(self.root)
+            write_json(place / SIGNATURE, self._signature(files[MANIFEST]))
+            self._settle(place, target)
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+    def _settle(self, place: Path, target: Path) -> None:
+        """Sync a folder and let it appear; if another process was first, its own stays."""
+        for path in (*sorted((place / FILES).iterdir()), place / FILES, place):
+            _sync(path)
+        place.chmod(0o755)
+        try:
+            place.rename(target)
+        except OSError:
+            if not target.exists():
+                raise
+            return  # what is there is checked when it is loaded
+        _sync(self.root)
+
+    def _signature(self, described: bytes) -> dict[str, Any]:
+        signed_ns = self._clock.now_ns()
+        signed = self.keys.sign(_message(described, signed_ns))
+        return {
+            "format": FORMAT,
+            "key": self.keys.id,
+            "signed_ns": signed_ns,
+            "signature": base64.b64encode(signed).decode("ascii"),
+        }
 
     def _signer(self, content: bytes, described: bytes, model_hash: str) -> str:
         try:
             said = json.loads(content)
             key, signature = str(said["key"]), base64.b64decode(said["signature"], validate=True)
-            if said["format"] != FORMAT:
+            signed_ns = None if said["format"] == UNDATED else int(said["signed_ns"])
+            if said["format"] not in (FORMAT, UNDATED):
                 raise ValueError(said["format"])
         except (ValueError, KeyError, TypeError, RecursionError, binascii.Error) as error:
             raise refused(model_hash, f"{SIGNATURE} cannot be read") from error
-        if not self.keys.trusts(key):
-            raise refused(model_hash, f"{SIGNATURE} is of the foreign key {key[:32]}")
-        if not self.keys.verifies(key, signature, PURPOSE + described):
+        if (why := self.keys.refusal(key, signed_ns)) is not None:
+            raise refused(model_hash, f"{SIGNATURE} is of the {why} key {key[:32]}")
+        if not self.keys.verifies(key, signature, _message(described, signed_ns)):
             raise refused(model_hash, f"{MANIFEST} is not what was signed")
         return key
+
+
+def _message(described: bytes, signed_ns: int | None) -> bytes:
+    dated = b"" if signed_ns is None else b"signed at %d\n" % signed_ns
+    return PURPOSE + dated + described
 
 
 def refused(model_hash: str, found: str) -> RefusedArtifact:

@@ -187,6 +187,9 @@ class ModelDeploymentService:
             stage: Where to.
             model: The model that is meant; the rollout of another one is not touched.
         """
+        under_way = self.state().rollout
+        if under_way is not None and under_way.stage != stage:
+            self.registry.load(under_way.model)  # it may have been changed since the rollout began
         with self._ledger.change() as change:
             current = read_rollout(change.connection, change.pointer.rollout_id)
             if current is None or current.status != "open":

@@ -9,7 +9,7 @@ has the hash of the last, so an entry that was changed, added or cut off is noti
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -66,10 +66,15 @@ class Change:
 
 
 class Ledger:
-    """The registry's tables in a database."""
+    """The registry's tables in a database.
+
+    Attributes:
+        told: Called with the length and the last hash of the history, each time it has grown.
+    """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
+        self.told: Callable[[int, str], None] = lambda _length, _hash: None
         with database.reading() as session:
             there = exist(session.connection())
         if not there:
@@ -89,6 +94,8 @@ class Ledger:
                 _append(made, event, data)
             if asdict(made.pointer) != before:
                 connection.execute(POINTER.update().values(asdict(made.pointer)))
+        if made.said:
+            self.told(made.pointer.history_length, made.pointer.history_hash)
 
     @contextmanager
     def look(self) -> Iterator[tuple[Connection, Pointer]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,19 +11,32 @@ from typing import Any, Self
 from sqlalchemy import Row, insert, select
 
 from agent_gym.core.clock import Clock, SystemClock
-from agent_gym.core.errors import ConfigError
+from agent_gym.core.errors import ConfigError, DataError, StoreError
 from agent_gym.core.files import home
 from agent_gym.pipeline.registry.artifacts import ArtifactStore, VerifiedArtifact
+from agent_gym.pipeline.registry.audit import (
+    NO_ANCHOR,
+    Anchor,
+    check_anchor,
+    make_anchor,
+    read_anchor,
+    write_anchor,
+)
 from agent_gym.pipeline.registry.keys import KeyRing
 from agent_gym.pipeline.registry.ledger import HistoryEntry, Ledger
+from agent_gym.pipeline.registry.publication import Publication
 from agent_gym.pipeline.registry.refusals import RefusedArtifact
 from agent_gym.pipeline.registry.sealed import MAX_LOOKS, SealedBudget
+from agent_gym.rollouts.blobs import blobs_url, open_blobs
 from agent_gym.rollouts.database import TrainedModel
 from agent_gym.rollouts.database.connection import Database
 
 FIRST_VERSION = "v1.0.0"
 VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)\Z")
 SHORTEST_PREFIX = 8
+HEAD = "history.anchor.json"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +75,16 @@ class ModelRegistry:
     Attributes:
         sealed: Looks at sealed sets and their verdicts.
         ledger: Transactions and history.
+        head: File with the last anchor of the history.
     """
 
-    def __init__(self, artifacts: ArtifactStore, ledger: Ledger, max_looks: int) -> None:
-        self.artifacts, self.ledger = artifacts, ledger
+    def __init__(
+        self, artifacts: ArtifactStore, ledger: Ledger, max_looks: int, clock: Clock
+    ) -> None:
+        self.artifacts, self.ledger, self._clock = artifacts, ledger, clock
         self.sealed = SealedBudget(ledger, max_looks)
+        self.head = artifacts.keys.folder.parent / HEAD
+        ledger.told = self._keep_head
 
     @classmethod
     def open(
@@ -85,8 +104,15 @@ class ModelRegistry:
             max_looks: How often a sealed set may be looked at.
         """
         place = (folder or home() / "models").absolute()
-        store = ArtifactStore(place / "artifacts", KeyRing.open(place / "keys"))
-        return cls(store, Ledger(database, clock or SystemClock()), max_looks)
+        now = clock or SystemClock()
+        published = blobs_url() is not None
+        store = ArtifactStore(
+            place / "artifacts",
+            KeyRing.open(place / "keys"),
+            clock=now,
+            publication=Publication(open_blobs("models", place / "blobs")) if published else None,
+        )
+        return cls(store, Ledger(database, now), max_looks, now)
 
     def add(
         self, source: Path, *, batch_id: str | None = None, base_model: str | None = None
@@ -114,7 +140,8 @@ class ModelRegistry:
                     "created_ns": change.at_ns,
                 }
                 change.connection.execute(insert(TrainedModel), [new])
-                change.say("registered", model=kept.model_hash, version=version)
+                told = {"model": kept.model_hash, "version": version, "manifest": kept.described}
+                change.say("registered", **told)
         return self.find(kept.model_hash)
 
     def load(self, model: str) -> VerifiedArtifact:
@@ -157,8 +184,88 @@ class ModelRegistry:
             except RefusedArtifact as error:
                 wrong.append(f"{each.version} {each.model_hash[:12]}: {error.found}")
         if model is None:
-            wrong += [f"history: {found}" for found in self.ledger.check_history()]
+            wrong += [f"history: {found}" for found in self.audit() if found != NO_ANCHOR]
         return tuple(wrong)
+
+    # Keys and the audit of the history.
+
+    def rotate_key(self) -> KeyRing:
+        """Sign with another key from now on, and sign every model that is good with it."""
+        good = [model.model_hash for model in self.models() if not self.verify(model.model_hash)]
+        before = self.artifacts.keys
+        self.artifacts.keys = before.rotated(self._clock.now_ns())
+        with self.ledger.change() as change:
+            change.say("key rotated", key=self.artifacts.keys.id, before=before.id)
+        for model in good:
+            self.sign(model)
+        return self.artifacts.keys
+
+    def revoke_key(self, key: str, reason: str) -> KeyRing:
+        """Let nothing that a key has signed count any more."""
+        self.artifacts.keys = self.artifacts.keys.revoked(key, reason, self._clock.now_ns())
+        with self.ledger.change() as change:
+            change.say("key revoked", key=key, reason=reason)
+        return self.artifacts.keys
+
+    def sign(self, model: str) -> VerifiedArtifact:
+        """Sign a registered model with the present key, once it is what was registered."""
+        model_hash = self.find(model).model_hash
+        told = (e.data for e in self.history() if e.event in ("registered", "signed again"))
+        known = [data.get("manifest") for data in told if data.get("model") == model_hash]
+        signed = self.artifacts.sign(model_hash, known[-1] if known else None)
+        with self.ledger.change() as change:
+            said = {"model": model_hash, "key": signed.signed_by, "manifest": signed.described}
+            change.say("signed again", **said)
+        return signed
+
+    def audit(self, *more: Anchor) -> tuple[str, ...]:
+        """Return in words what is wrong with the history, by its chain and by its anchors.
+
+        Args:
+            more: Anchors that were kept elsewhere.
+        """
+        entries, keys = self.history(), self.artifacts.keys
+        found = list(self.ledger.check_history())
+        anchors = [*more, *([read_anchor(self.head)] if self.head.exists() else [])]
+        if entries and not anchors:
+            found.append(NO_ANCHOR)
+        checked = (check_anchor(anchor, keys, entries) for anchor in anchors)
+        return (*found, *dict.fromkeys(words for words in checked if words is not None))
+
+    def anchor(self) -> Anchor:
+        """Return a signed note of how long the history is now, to be kept elsewhere."""
+        with self.ledger.look() as (_, pointer):
+            return self._anchored(pointer.history_length, pointer.history_hash)
+
+    def anchor_anew(self, reason: str) -> Anchor:
+        """Take the history as it is for good, after a restore from a copy; say why."""
+        if not reason.strip():
+            raise ConfigError("an anchor anew has a reason", remedy="Say why")
+        self.head.unlink(missing_ok=True)
+        with self.ledger.change() as change:
+            change.say("anchored anew", reason=reason)
+        return read_anchor(self.head)
+
+    def publish_all(self) -> tuple[str, ...]:
+        """Send every model that lies here alone to where models are published."""
+        published = self.artifacts.publication
+        if published is None:
+            return ()
+        there = published.hashes()
+        sent = [model.model_hash for model in self.models() if model.model_hash not in there]
+        for model_hash in sent:
+            published.publish(self.load(model_hash).folder.parent, model_hash)
+        return tuple(sent)
+
+    def _keep_head(self, length: int, last: str) -> None:
+        """Anchor what was just written; the change is kept already, so a failure is only told."""
+        try:
+            write_anchor(self.head, self._anchored(length, last))
+        except (OSError, StoreError, DataError) as error:
+            log.error("the history could not be anchored: %s", error)
+
+    def _anchored(self, length: int, last: str) -> Anchor:
+        return make_anchor(self.artifacts.keys, length, last, self._clock.now_ns())
 
     def history(self) -> tuple[HistoryEntry, ...]:
         """Return everything that has happened, oldest first."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import select, update
 
 from agent_gym.rollouts.database.connection import Database
+from agent_gym.rollouts.database.outbox import Outbox
 from agent_gym.rollouts.database.step_files import StepFiles
 from agent_gym.rollouts.database.tables import StepFile, Trajectory
 
@@ -36,6 +37,13 @@ class IntegrityReport:
     def whole(self) -> bool:
         """Whether every step of every trajectory can be read."""
         return not (self.damaged or self.missing or self.trajectories)
+
+
+def named_files(database: Database, outbox: Outbox) -> set[str]:
+    """Return the hashes of all step files that a row, or a recording that waits, names."""
+    waiting = {row["file_hash"] for one in outbox.documents() for row in one["step_files"]}
+    with database.reading() as session:
+        return waiting | set(session.scalars(select(StepFile.file_hash)))
 
 
 def check_files(database: Database, files: StepFiles) -> IntegrityReport:

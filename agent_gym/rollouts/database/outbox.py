@@ -8,7 +8,7 @@ document may be delivered again after any accident and still counts once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -94,6 +94,16 @@ class Outbox:
     def waiting(self) -> tuple[Path, ...]:
         """Return the documents that wait."""
         return tuple(sorted(self.folder.glob(f"*{SUFFIX}")))
+
+    def documents(self) -> Iterator[Document]:
+        """Yield the documents that wait; one that is delivered meanwhile may be left out."""
+        for path in self.waiting():
+            try:
+                document = _read(path)
+            except FileNotFoundError:
+                continue
+            if document is not None:
+                yield document
 
     def deliver(self, put: Callable[[Document], None]) -> DeliveryReport:
         """Hand every document to ``put`` and remove it once that has returned."""

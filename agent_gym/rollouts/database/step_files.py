@@ -1,4 +1,4 @@
-"""Files of steps, each named by the hash of its bytes, so that a changed one gives itself away.
+"""Files of steps, each a blob: named by the hash of its bytes, so a changed one gives itself away.
 
 A file is an Arrow IPC file (zstd) that holds one or many trajectories, one after the other; the
 database says which rows are whose. It is never written to again.
@@ -7,26 +7,22 @@ database says which rows are whose. It is never written to again.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from agent_gym.core.errors import StoreError
-from agent_gym.core.files import atomic_path
 from agent_gym.core.types import FloatArray
+from agent_gym.rollouts.blobs import BlobStore
 from agent_gym.rollouts.database.step_columns import StepColumns, step_columns
 from agent_gym.rollouts.database.tables import FileState
 
 FORMAT = "agent_gym.steps/1"
 BATCH_ROWS = 8192
 SUFFIX = ".arrow"
-DAMAGED = "damaged"
-_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +35,15 @@ class WrittenFile:
 
 
 class StepFiles:
-    """The folder of step files."""
+    """The step files of a store, each a blob."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._checked: set[tuple[str, int, int, int]] = set()
+    def __init__(self, blobs: BlobStore) -> None:
+        self.blobs = blobs
+
+    @property
+    def folder(self) -> Path:
+        """Where they lie on this machine; a cache if the blobs are remote."""
+        return self.blobs.folder
 
     def write(
         self, trajectories: Sequence[tuple[str, int]], blocks: Sequence[Any], schema: Any
@@ -63,12 +63,7 @@ class StepFiles:
         with pa.ipc.new_file(sink, named.schema, options=options) as writer:
             writer.write_table(named, max_chunksize=BATCH_ROWS)
         content = sink.getvalue()
-        digest = sha256(content).hexdigest()
-        path = self.path(digest)
-        if not path.exists():
-            with atomic_path(path) as temporary:
-                temporary.write_bytes(content)
-        return WrittenFile(digest, table.num_rows, content.size)
+        return WrittenFile(self.blobs.put(content, patient=True), table.num_rows, content.size)
 
     def read(self, file_hash: str, ranges: Iterable[tuple[int, int]]) -> Iterator[StepColumns]:
         """Yield the steps of each (first row, number of rows), once the file has been checked."""
@@ -108,51 +103,23 @@ class StepFiles:
 
     def state(self, file_hash: str) -> FileState:
         """Say whether a file is what was written."""
-        path = self.path(file_hash)
-        if path.is_symlink() or not path.is_file():
-            return "missing"
-        return "whole" if _digest(path) == file_hash else "damaged"
+        return self.blobs.state(file_hash)
 
-    def set_aside(self, file_hash: str) -> Path:
+    def set_aside(self, file_hash: str) -> str:
         """Move a file to where nobody takes it for a good one."""
-        target = self.folder / DAMAGED / f"{file_hash}{SUFFIX}"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return self.path(file_hash).replace(target)
+        return self.blobs.set_aside(file_hash)
 
     def names(self) -> set[str]:
         """Return the hashes by which the files here are called."""
-        found = self.folder.glob(f"??/*{SUFFIX}")
-        return {path.stem for path in found if _HASH.fullmatch(path.stem)}
+        return set(self.blobs.digests())
 
     def path(self, file_hash: str) -> Path:
-        """Return where a file lies; what is no hash never becomes a path."""
-        if not _HASH.fullmatch(file_hash):
-            raise StoreError("a step file has a name that is no hash", found=repr(file_hash))
-        return self.folder / file_hash[:2] / f"{file_hash}{SUFFIX}"
+        """Return where a file lies on this machine; what is no hash never becomes a path."""
+        return self.blobs.path(file_hash)
 
     def believe(self, file_hash: str) -> Path:
         """Return where a file lies, its hash checked the first time and whenever it was touched."""
-        path = self.path(file_hash)
-        try:
-            now = path.lstat()
-        except OSError as error:
-            raise _unreadable(path, error.strerror or str(error)) from error
-        seen = (file_hash, now.st_ino, now.st_size, now.st_mtime_ns)
-        if seen in self._checked:
-            return path
-        state = self.state(file_hash)
-        if state != "whole":
-            raise _unreadable(path, state)
-        self._checked.add(seen)
-        return path
-
-
-def _digest(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()
+        return self.blobs.fetch(file_hash)
 
 
 def _unreadable(path: Path, found: str) -> StoreError:

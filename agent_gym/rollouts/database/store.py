@@ -14,13 +14,14 @@ from sqlalchemy import ColumnElement, Integer, cast, func, select
 from agent_gym.core.clock import DAY_NS, Clock, SystemClock
 from agent_gym.core.errors import ConfigError, StoreError
 from agent_gym.core.files import home
+from agent_gym.rollouts.blobs import open_blobs
 from agent_gym.rollouts.database.agents import ServiceAgents
 from agent_gym.rollouts.database.batches import TrainingBatches
 from agent_gym.rollouts.database.connection import Database, DatabaseDown
 from agent_gym.rollouts.database.curves import POINTS, RewardCurve, reward_curve
 from agent_gym.rollouts.database.delivery import Delivery
 from agent_gym.rollouts.database.events import EventLog
-from agent_gym.rollouts.database.integrity import IntegrityReport, check_files
+from agent_gym.rollouts.database.integrity import IntegrityReport, check_files, named_files
 from agent_gym.rollouts.database.judgments import Judgments
 from agent_gym.rollouts.database.models import Models, Outcomes
 from agent_gym.rollouts.database.outbox import DeliveryReport, Document, Outbox
@@ -35,7 +36,7 @@ from agent_gym.rollouts.database.reading import (
 from agent_gym.rollouts.database.records import storable
 from agent_gym.rollouts.database.schema import prepare
 from agent_gym.rollouts.database.step_columns import StepColumns
-from agent_gym.rollouts.database.step_files import StepFiles
+from agent_gym.rollouts.database.step_files import SUFFIX, StepFiles
 from agent_gym.rollouts.database.tables import LlmCall, Trajectory
 
 DATABASE = "trajectories.db"
@@ -82,7 +83,7 @@ class TrajectoryStore:
 
     def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self.database, self.folder, self.clock = database, folder, clock
-        self.files = StepFiles(folder / "steps")
+        self.files = StepFiles(open_blobs("steps", folder / "steps", SUFFIX))
         self.outbox = Outbox(folder / "outbox")
         self._delivery = Delivery(database, self.outbox, clock)
         self.batches = TrainingBatches(database, clock)
@@ -251,6 +252,10 @@ class TrajectoryStore:
     def check(self) -> IntegrityReport:
         """Check every step file against its name; a damaged one is set aside."""
         return check_files(self.database, self.files)
+
+    def named_files(self) -> set[str]:
+        """Return the hashes of all step files that a row, or a recording that waits, names."""
+        return named_files(self.database, self.outbox)
 
 
 def _number_of(condition: ColumnElement[bool]) -> ColumnElement[int]:

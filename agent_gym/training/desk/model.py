@@ -15,6 +15,7 @@ import numpy as np
 
 from agent_gym.agents.desk.acceptor import Score
 from agent_gym.agents.desk.rejections import RejectCode
+from agent_gym.agents.tensor_file import check_archive
 from agent_gym.core.errors import StoreError
 from agent_gym.core.files import atomic_path, to_json, write_json
 from agent_gym.core.types import FloatArray
@@ -146,6 +147,7 @@ def load_model(folder: Path) -> DeskModel:
             raise StoreError(
                 "a stored model was changed", where=str(folder / ARRAYS_FILE), remedy=_REMEDY
             )
+        check_archive(folder / ARRAYS_FILE)
         with np.load(folder / ARRAYS_FILE, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         model = _built(facts, arrays)

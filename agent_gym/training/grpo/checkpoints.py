@@ -15,6 +15,7 @@ from torch import Tensor
 
 from agent_gym.agents.artifact import read_artifact, write_artifact
 from agent_gym.agents.sb3.folder import settled
+from agent_gym.agents.tensor_file import checked_tensors
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.files import to_json
 from agent_gym.core.registry import Config
@@ -61,7 +62,10 @@ class CheckpointFolder:
         _, files = read_artifact(self.folder, KIND)
         try:
             content: Any = json.loads(files[STATE])
-            state, tensors = TrainingState.model_validate(content), tensors_of(files[TENSORS])
+            state, tensors = (
+                TrainingState.model_validate(content),
+                tensors_of(checked_tensors(files[TENSORS])),
+            )
         except (KeyError, ValueError, ValidationError, SafetensorError) as error:
             raise DataError("this is no checkpoint", where=str(self.folder)) from error
         if state.run != self.run:

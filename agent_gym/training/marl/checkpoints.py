@@ -13,6 +13,7 @@ from safetensors.numpy import save as bytes_of
 
 from agent_gym.agents.artifact import read_artifact, write_artifact
 from agent_gym.agents.sb3.folder import settled
+from agent_gym.agents.tensor_file import checked_tensors
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.files import to_json
 from agent_gym.training.marl.batch import Arrays
@@ -43,7 +44,7 @@ def read_checkpoint(place: Path, run: str) -> Checkpoint | None:
     _, files = read_artifact(place, KIND)
     try:
         content = json.loads(files[VALUES])
-        found = Checkpoint(tensors_of(files[ARRAYS]), content["values"])
+        found = Checkpoint(tensors_of(checked_tensors(files[ARRAYS])), content["values"])
         theirs = content["run"]
     except (KeyError, TypeError, ValueError, SafetensorError) as error:
         raise DataError("this is no checkpoint of a team", where=str(place)) from error

@@ -22,6 +22,7 @@ from safetensors.numpy import save as bytes_of
 
 from agent_gym.agents.artifact import read_artifact, write_artifact
 from agent_gym.agents.sb3.folder import settled
+from agent_gym.agents.tensor_file import checked_tensors
 from agent_gym.agents.umc.keeper import FitState, ResumableFit
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.errors import DataError
@@ -115,7 +116,7 @@ def read_checkpoint(place: Path) -> tuple[FitState, Spent]:
     _, files = read_artifact(place, KIND)
     try:
         values: dict[str, Any] = json.loads(files[VALUES])
-        state = FitState(tensors_of(files[ARRAYS]), values["values"])
+        state = FitState(tensors_of(checked_tensors(files[ARRAYS])), values["values"])
         return state, Spent(**values["spent"])
     except (KeyError, TypeError, ValueError, SafetensorError) as error:
         raise DataError("this is no checkpoint of a fit", where=str(place), found=error) from error

@@ -25,6 +25,7 @@ from agent_gym.agents.artifact import (
     write_artifact,
 )
 from agent_gym.agents.neural.layout import PolicyInputs
+from agent_gym.agents.tensor_file import checked_tensors
 from agent_gym.agents.umc.efe.preference import Preference
 from agent_gym.agents.umc.snapshots.law import KINDS, Kind, Law
 from agent_gym.agents.umc.snapshots.lessons import Lessons
@@ -165,7 +166,7 @@ class UMCMarketPolicy:
         _, files = read_artifact(folder, KIND)
         try:
             card = _Card.model_validate(json.loads(files[CARD]))
-            arrays = tensors_of(files[WEIGHTS])
+            arrays = tensors_of(checked_tensors(files[WEIGHTS]))
         except (KeyError, ValueError, ValidationError, SafetensorError) as error:
             raise DataError("this is no policy of UMC", where=str(folder), found=error) from error
         lessons = Lessons.restored(card.snapshots, arrays, card.config.width)
