@@ -11,6 +11,7 @@ from pydantic import Field
 
 from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.dry_run import writes
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.marl_choices import (
     SEED_FOLDER,
     default_folder,
@@ -76,6 +77,7 @@ class StudyPlaces(Config):
 Study = list[tuple[TeamRun, Trained]]
 
 
+@on_executor
 @with_options("outputs", StudyPlaces, "Where to")
 @with_options("job", CompareJob, "What is compared")
 @writes("trained teams and their comparison")

@@ -9,6 +9,7 @@ import typer
 
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.dry_run import writes
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.marl_choices import (
     SeedRuns,
     Task,
@@ -29,6 +30,7 @@ from agent_gym.training.marl.runs import Trained
 SEEDS = Seeds(0).child("training of a team")
 
 
+@on_executor
 @with_options("runs", SeedRuns, "How often, and where to")
 @with_options("choice", TeamChoice, "What is trained")
 @writes("trained teams")
