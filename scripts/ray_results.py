@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.cluster_utils import Cluster
 
 from agent_gym.core.clock import ManualClock, SystemClock
 from agent_gym.core.files import to_json, write_json, write_text
@@ -28,12 +27,11 @@ from agent_gym.pipeline.nightly.crew import SEEDS_AT_ONCE
 from agent_gym.pipeline.nightly.run import Silence
 from agent_gym.rollouts.choice import executing, make_executor
 from agent_gym.rollouts.cluster.sizing import Overhead, break_even_jobs
+from scripts.ray_cluster import SmallCluster
 from scripts.ray_jobs import BusyJob
 
 CLOCK = SystemClock()
 DATE_NS = 1_763_256_600 * 10**9
-NODE = {"num_cpus": 1, "object_store_memory": 100_000_000, "include_dashboard": False}
-START_ATTEMPTS = 5
 LENGTHS_S = (0.0, 0.001, 0.01, 0.1, 1.0)
 SPENT_S = 12.0  # each measurement is made to take about this long
 FEWEST, MOST = 8, 1_000
@@ -86,17 +84,13 @@ def suite_figures(tasks: int) -> dict[str, Any]:
     )
     with tempfile.TemporaryDirectory() as folder:
         here = played(suite, Path(folder) / "here", Silence())
-        cluster, nodes = started(3)
-        watch = KillingWatch(
-            tasks * SEEDS_AT_ONCE // 2,
-            lambda: cluster.remove_node(nodes[-1], allow_graceful=False),
-        )
+        cluster = SmallCluster(3)
+        watch = KillingWatch(tasks * SEEDS_AT_ONCE // 2, cluster.kill)
         try:
             with executing("ray", cluster.address):
                 there = played(suite, Path(folder) / "there", watch, workers=3)
         finally:
-            ray.shutdown()
-            cluster.shutdown()
+            cluster.close()
     return {
         "tasks": tasks,
         "episodes": tasks * SEEDS_AT_ONCE,
@@ -130,29 +124,16 @@ def played(suite: Suite, home: Path, watch: Silence, workers: int = 2) -> dict[s
     }
 
 
-def started(n: int) -> tuple[Cluster, list[Any]]:
-    """Return a cluster of some nodes on this machine; a node that is too slow is tried again."""
-    for _ in range(START_ATTEMPTS):
-        cluster = Cluster()
-        try:
-            return cluster, [cluster.add_node(**NODE) for _ in range(n)]
-        except Exception as error:  # noqa: BLE001 - Ray raises plain ones when a start takes long
-            cluster.shutdown()
-            last = error
-    raise last
-
-
 def overhead_figures() -> list[dict[str, Any]]:
     """Return what each executor adds to jobs of known length, with one worker and with two."""
     found = []
-    cluster, _ = started(2)
+    cluster = SmallCluster(2)
     try:
         for kind in ("local", "ray"):
             with executing(kind, cluster.address if kind == "ray" else None):
                 found += [measured(kind, n) for n in (1, 2)]
     finally:
-        ray.shutdown()
-        cluster.shutdown()
+        cluster.close()
     return found
 
 

@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker("heavy")
 
 
-CLUSTER = "tests.rollouts.cluster_samples"
+CLUSTER = "scripts.ray_cluster"
 os.environ.setdefault("RAY_AUTH_MODE", "token")  # must be said before Ray is imported
 os.environ.setdefault("RAY_AUTH_TOKEN", "of-the-tests-alone-" + "0" * 32)
 

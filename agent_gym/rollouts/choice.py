@@ -42,6 +42,7 @@ def executing(kind: str | None, address: str | None) -> Iterator[None]:
     Raises:
         ConfigError: There is no such executor, or it has no address.
     """
+    kind, address = kind or None, address or None
     if kind is not None and kind not in KINDS:
         raise unknown("executor", kind, KINDS)
     if address is not None and (kind or chosen()) == "local":

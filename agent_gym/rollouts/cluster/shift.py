@@ -106,6 +106,8 @@ class Shift:
         for post in self._posts:
             if post.stage == "busy":
                 asked[post.actor.salvage.remote()] = post
+        if not asked:
+            return []
         told, silent = ray.wait(list(asked), num_returns=len(asked), timeout=SALVAGE_S)
         under_way = [index for ref in silent for index in asked[ref].chunk]
         for ref in told:
@@ -202,6 +204,7 @@ class Shift:
         if post.stage == "starting":
             self._hear_start(post, answer)
         elif post.stage == "receiving":
+            self._ever_started = True
             post.rest()
         else:
             self._hear_rows(post, answer)
@@ -219,7 +222,7 @@ class Shift:
             ref = post.actor.receive.remote(answer["missing"], *contents)
             post.ask("receiving", ref, post.deadline_s)
         else:
-            self._failed_starts, self._ever_started = 0, True
+            self._ever_started = True
             post.rest()
 
     def _hear_rows(self, post: Post, answer: dict[str, Any]) -> None:
@@ -228,6 +231,7 @@ class Shift:
         for index, each in answer["answers"]:
             self._ledger.note(index, each)
         if answer["answers"]:
+            self._failed_starts = 0
             job_s = answer["seconds"] / len(answer["answers"])
             self._job_s = job_s if self._job_s is None else (self._job_s + job_s) / 2
         self._waiting.extendleft(index for index in reversed(chunk) if index not in self._ledger)
