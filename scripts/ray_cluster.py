@@ -5,9 +5,8 @@ both are longer here.
 """
 
 import os
-import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import ray
@@ -19,16 +18,9 @@ from agent_gym.core.clock import SystemClock
 PATIENCE_S = 600
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": str(PATIENCE_S),
     "RAY_worker_register_timeout_seconds": str(PATIENCE_S),
     "RAY_agent_register_timeout_ms": str(PATIENCE_S * 1_000),
 }
-PORTS = (  # a node that chooses them itself must have all its processes up in half a minute
-    "dashboard_agent_listen_port",
-    "metrics_agent_port",
-    "metrics_export_port",
-    "runtime_env_agent_port",
-)
 NODE = {"num_cpus": 1, "object_store_memory": 100_000_000, "include_dashboard": False}
 
 
@@ -37,7 +29,6 @@ class SmallCluster:
 
     def __init__(self, nodes: int = 1) -> None:
         os.environ.update(SETTINGS)
-        services.ray_constants.RAY_DASHBOARD_STARTUP_TIMEOUT_S = PATIENCE_S
         self._cluster = Cluster()
         self._nodes: list[Any] = []
         self._head = self._started()
@@ -69,17 +60,7 @@ class SmallCluster:
 
     def _started(self) -> Any:
         with _patient():
-            ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
-            return self._cluster.add_node(wait=False, **NODE, **ports)
-
-
-def _free_ports(n: int) -> list[int]:
-    """Return ports that nobody has now."""
-    with ExitStack() as stack:
-        opened = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for each in opened:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in opened]
+            return self._cluster.add_node(wait=False, **NODE)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import unknown
@@ -28,7 +28,7 @@ def chosen() -> ExecutorKind:
     said = os.environ.get(EXECUTOR_VARIABLE) or "local"
     if said not in KINDS:
         raise unknown(f"executor ({EXECUTOR_VARIABLE})", said, KINDS)
-    return cast(ExecutorKind, said)
+    return said
 
 
 @contextmanager
