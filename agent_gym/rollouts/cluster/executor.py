@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
@@ -151,6 +152,7 @@ class RayExecutor:
                 "start_timeout_s": self._start_timeout_s,
                 "session": session,
                 "folder": str(Path.cwd()),
+                "paths": [str(Path(each).absolute()) for each in sys.path if each],
                 "environment": environment | {HOME_VARIABLE: str(home().absolute())},
             }
         )

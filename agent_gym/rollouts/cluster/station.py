@@ -29,8 +29,8 @@ class Station:
 
     Args:
         settings: As JSON: ``imports`` and ``start_timeout_s`` of the worker, the ``session``, the
-            ``folder`` the sender is in, and the ``environment`` that decides bits; null there means
-            that a variable is not set.
+            ``folder`` the sender is in, the ``paths`` where it finds modules, and the
+            ``environment`` that decides bits; null there means that a variable is not set.
     """
 
     def __init__(self, settings: str) -> None:
@@ -43,6 +43,7 @@ class Station:
                 os.environ[name] = value
         if Path(said["folder"]).is_dir():  # paths that are not absolute mean the same then
             os.chdir(said["folder"])
+        sys.path += [each for each in said["paths"] if each not in sys.path and Path(each).exists()]
         # A new process would import the script of this one, which is Ray's.
         vars(sys.modules["__main__"]).pop("__file__", None)
         self._executor = LocalExecutor(
