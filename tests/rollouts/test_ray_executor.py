@@ -130,10 +130,14 @@ def test_ctrl_c_keeps_what_is_done_and_marks_the_rest(cluster, tmp_path):
             clock.sleep_s(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     thread = Thread(target=interrupt)
     thread.start()
-    batch = made(cluster, 1).run(jobs)
-    thread.join()
+    try:
+        batch = made(cluster, 1).run(jobs)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        thread.join()
     assert batch.status == "partial"
     assert [row["status"] for row in batch.rows] == ["ok", "interrupted", "cancelled", "cancelled"]
     wait_until_gone(int(mark.read_text()))
