@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,21 @@ def pytest_collection_modifyitems(items):
         place = ".".join([path.removesuffix(".py").replace("/", "."), *inside])
         if f"{place}::{name.partition('[')[0]}" in HEAVY:
             item.add_marker("heavy")
+
+
+CLUSTER = "scripts.ray_cluster"
+os.environ.setdefault("RAY_AUTH_MODE", "token")  # must be said before Ray is imported
+os.environ.setdefault("RAY_AUTH_TOKEN", "of-the-tests-alone-" + "0" * 32)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Return one Ray cluster for all tests in a process."""
+    if find_spec("ray") is None:
+        pytest.skip("Ray is not installed: pip install 'agent-gym[ray]'")
+    made = import_module(CLUSTER).SmallCluster()
+    yield made
+    made.close()
 
 
 DASHBOARD = "tests.apps.dashboard_samples"  # loads much, so only those who need it do so

@@ -10,14 +10,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import wait
 from threading import Lock
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Self
 
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import to_json
+from agent_gym.rollouts.batch import (
+    Answer,
+    Batch,
+    Ledger,
+    Progress,
+    check_limit,
+    check_workers,
+    lost,
+    process_lost,
+)
 from agent_gym.rollouts.hands import Worker, undisturbed
 from agent_gym.rollouts.jobs import Job, pack
 from agent_gym.rollouts.play import Failure, Status
@@ -32,16 +41,6 @@ FAILED_IMPORT = "See that the modules of imports can be imported in a new proces
 TOO_MANY = "Use fewer workers, or end other processes"
 OUT_OF_MEMORY = "If the machine ran out of memory, use fewer workers or smaller jobs"
 CRASH = "Run the job alone, with job.run(), and see what ends the process"
-
-Progress: TypeAlias = Callable[[int, int, dict[str, Any]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The rows of all jobs, in order; partial if Ctrl-C came before the last one was done."""
-
-    rows: list[dict[str, Any]]
-    status: Literal["complete", "partial"]
 
 
 class LocalExecutor:
@@ -73,10 +72,9 @@ class LocalExecutor:
         fresh: bool = False,
         clock: Clock | None = None,
     ) -> None:
-        if workers < 1:
-            raise ConfigError("an executor needs at least one worker", found=workers)
-        _check_limit("timeout_s", timeout_s)
-        _check_limit("start_timeout_s", start_timeout_s)
+        check_workers(workers)
+        check_limit("timeout_s", timeout_s)
+        check_limit("start_timeout_s", start_timeout_s)
         self._size = workers
         self._timeout_s = timeout_s
         self._start_timeout_s = start_timeout_s
@@ -120,9 +118,18 @@ class LocalExecutor:
         Raises:
             ConfigError: No worker could ever start, because of the caller's modules or script.
         """
-        _check_limit("timeout_s", timeout_s)
-        board = _Board(jobs, progress, self._timeout_s if timeout_s is None else timeout_s)
-        n = min(self._size, len(jobs))
+        check_limit("timeout_s", timeout_s)
+        ledger = Ledger(jobs, progress)
+        messages = [to_json(pack(job)).encode() for job in ledger.jobs]
+        limit = self._timeout_s if timeout_s is None else timeout_s
+        under_way = self.carry_out(Board(messages, ledger.note, limit))
+        with undisturbed():
+            ledger.interrupt(under_way)
+            return ledger.batch()
+
+    def carry_out(self, board: Board) -> list[int]:
+        """Do what is on a board until it is empty; return what was cut short by Ctrl-C."""
+        n = min(self._size, len(board.messages))
         kept = self._kept  # another thread may leave the block at any moment
         if kept is None or not self._busy.acquire(blocking=False):
             return self._run(board, [Worker() for _ in range(n)], keep=False)
@@ -134,25 +141,25 @@ class LocalExecutor:
         finally:
             self._busy.release()
 
-    def _run(self, board: _Board, workers: list[Worker], *, keep: bool) -> Batch:
+    def _run(self, board: Board, workers: list[Worker], *, keep: bool) -> list[int]:
         keeping = False
         try:
-            while board.done < len(board):
+            while board.open:
                 if keep and self._kept is None:  # it was left while another thread used it
-                    return _cut_short(board, workers)
+                    return _cut_short(workers)
                 for worker in workers:
                     self._employ(worker, board)
                 self._listen(workers, board)
             keeping = keep
         except KeyboardInterrupt:
-            return _cut_short(board, workers)
+            return _cut_short(workers)
         finally:
             if not keeping:
                 with undisturbed():
                     _kill(workers)
-        return board.batch()
+        return []
 
-    def _employ(self, worker: Worker, board: _Board) -> None:
+    def _employ(self, worker: Worker, board: Board) -> None:
         """Give a job to a worker that has none; start its process first if need be."""
         if worker.job is not None or not board.waiting:
             return
@@ -169,7 +176,7 @@ class LocalExecutor:
                 worker.kill()
                 board.waiting.appendleft(index)
 
-    def _listen(self, workers: list[Worker], board: _Board) -> None:
+    def _listen(self, workers: list[Worker], board: Board) -> None:
         """Wait until a worker speaks, dies or is late, and note what that means for its job."""
         pipes = [worker.pipe for worker in workers if worker.pipe is not None]
         now = self._clock.monotonic_s()
@@ -182,7 +189,7 @@ class LocalExecutor:
             elif worker.is_late(now):
                 self._end_late(worker, board)
 
-    def _hear(self, worker: Worker, board: _Board) -> None:
+    def _hear(self, worker: Worker, board: Board) -> None:
         message, index = worker.hear(), worker.job
         if message is None:
             self._end_dead(worker, board)
@@ -191,13 +198,10 @@ class LocalExecutor:
         elif index is None:
             self._hear_start(worker, board, message)
         else:
-            if "row" in message:
-                board.note(index, message["row"])
-            else:
-                board.lose(index, message["status"], message["error"])
+            board.note(index, message)
             worker.job = worker.deadline_s = None
 
-    def _hear_start(self, worker: Worker, board: _Board, message: dict[str, Any]) -> None:
+    def _hear_start(self, worker: Worker, board: Board, message: dict[str, Any]) -> None:
         """Note that a worker has imported its modules, or what was wrong with them."""
         if message["ready"]:
             worker.ready, worker.deadline_s = True, None
@@ -213,7 +217,7 @@ class LocalExecutor:
             )
         self._failed_start(board, "error", {"remedy": FAILED_IMPORT} | message["error"])
 
-    def _end_late(self, worker: Worker, board: _Board) -> None:
+    def _end_late(self, worker: Worker, board: Board) -> None:
         index, limit = worker.job, board.timeout_s
         worker.kill()
         if index is not None:
@@ -222,7 +226,7 @@ class LocalExecutor:
         what = f"a worker was not ready within {self._start_timeout_s} s"
         self._failed_start(board, "timeout", process_lost(what, SLOW_START))
 
-    def _end_dead(self, worker: Worker, board: _Board) -> None:
+    def _end_dead(self, worker: Worker, board: Board) -> None:
         index, was_ready, was_serving = worker.job, worker.ready, worker.leads
         ending = worker.kill()
         if index is not None:
@@ -239,7 +243,7 @@ class LocalExecutor:
                 remedy='Scripts need: if __name__ == "__main__"',
             )
 
-    def _failed_start(self, board: _Board, status: Status, failure: Failure) -> None:
+    def _failed_start(self, board: Board, status: Status, failure: Failure) -> None:
         """Try again a few times; then every job that waits gets its row."""
         board.failed_starts += 1
         if board.failed_starts >= START_ATTEMPTS:
@@ -247,73 +251,57 @@ class LocalExecutor:
                 board.lose(board.waiting.popleft(), status, failure)
 
 
-class _Board:
-    """What is to be done and what has been done."""
+class Board:
+    """The messages of jobs, those that wait, and whoever takes the answers.
+
+    Args:
+        messages: The jobs as they are sent.
+        note: Takes the number of a job and its answer.
+        timeout_s: Wall time a job may take.
+    """
 
     def __init__(
-        self, jobs: Sequence[Job], progress: Progress | None, timeout_s: float | None
+        self,
+        messages: Sequence[bytes],
+        note: Callable[[int, Answer], None],
+        timeout_s: float | None,
     ) -> None:
-        self._jobs = list(jobs)
-        self._progress = progress
-        self.timeout_s = timeout_s
-        self.failed_starts = 0
-        self.ever_started = False
-        self.messages = [to_json(pack(job)).encode() for job in self._jobs]
-        self.waiting = deque(range(len(self._jobs)))
-        self._rows: dict[int, dict[str, Any]] = {}
-
-    def __len__(self) -> int:
-        return len(self._jobs)
+        self.messages, self.timeout_s = messages, timeout_s
+        self.waiting = deque(range(len(messages)))
+        self.failed_starts, self.ever_started = 0, False
+        self._note, self.done = note, 0
+        self._open = len(messages)
 
     @property
-    def done(self) -> int:
-        return len(self._rows)
+    def open(self) -> bool:
+        """Return whether an answer is still to come."""
+        return self.done < self._open
 
-    def note(self, index: int, row: dict[str, Any]) -> None:
-        self._rows[index] = row
-        if self._progress is not None:
-            self._progress(self.done, len(self._jobs), row)
+    def note(self, index: int, answer: Answer) -> None:
+        """Hand on the answer of a job."""
+        self.done += 1
+        self._note(index, answer)
 
     def lose(self, index: int, status: Status, failure: Failure | None) -> None:
-        self.note(index, self._jobs[index].lost(status, failure))
+        """Hand on that a job will not answer."""
+        self.note(index, lost(status, failure))
 
-    def interrupt(self, under_way: Iterable[int | None]) -> None:
-        """Note which jobs were cut short, without telling anybody: it is time to go."""
-        for index in under_way:
-            if index is not None and index not in self._rows:
-                self._rows[index] = self._jobs[index].lost("interrupted", None)
-
-    def batch(self) -> Batch:
-        whole = self.done == len(self._jobs) and all(
-            row.get("status") != "interrupted" for row in self._rows.values()
-        )
-        rows = [
-            self._rows[index] if index in self._rows else job.lost("cancelled", None)
-            for index, job in enumerate(self._jobs)
-        ]
-        return Batch(rows, "complete" if whole else "partial")
+    def withdraw(self) -> None:
+        """Give out no more jobs; those that nobody has begun get no answer."""
+        self._open -= len(self.waiting)
+        self.waiting.clear()
 
 
-def _cut_short(board: _Board, workers: Sequence[Worker]) -> Batch:
+def _cut_short(workers: Sequence[Worker]) -> list[int]:
     with undisturbed():
-        board.interrupt(worker.job for worker in workers)
+        under_way = [worker.job for worker in workers if worker.job is not None]
         _kill(workers)
-        return board.batch()
-
-
-def _check_limit(name: str, limit: float | None) -> None:
-    if limit is not None and not limit > 0:
-        raise ConfigError("a time limit is more than 0 s", where=name, found=limit)
+        return under_way
 
 
 def _kill(workers: Iterable[Worker]) -> None:
     for worker in workers:
         worker.kill()
-
-
-def process_lost(what: str, remedy: str) -> Failure:
-    """Return the failure of a job whose process is gone."""
-    return {"error": "ProcessLost", "what": what, "raised_at": None, "remedy": remedy}
 
 
 def _advice(ending: str) -> str:

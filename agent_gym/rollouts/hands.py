@@ -15,6 +15,10 @@ from typing import Any
 
 from agent_gym.rollouts.worker import serve
 
+EXECUTOR_VARIABLE = "AGENT_GYM_EXECUTOR"
+ADDRESS_VARIABLE = "AGENT_GYM_ADDRESS"
+
+AWAY = ("RAY_", EXECUTOR_VARIABLE, ADDRESS_VARIABLE)
 ENDING_S = 0.1  # a process that ends by itself is given this long to leave its exit code
 
 
@@ -49,7 +53,7 @@ class Worker:
             ours, theirs = context.Pipe()
         except OSError as error:
             return f"no worker process: {error.strerror}"
-        arguments = (theirs, imports, dict(os.environ))
+        arguments = (theirs, imports, job_environment())
         process = context.Process(target=serve, args=arguments, daemon=True)
         try:
             process.start()
@@ -113,6 +117,14 @@ class Worker:
         self.ready = self.leads = False
         process.close()
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def job_environment() -> dict[str, str]:
+    """Return the environment of jobs: ours, without what leads to a cluster or its secrets.
+
+    A job that makes an executor of its own gets one of the machine that it is on.
+    """
+    return {name: value for name, value in os.environ.items() if not name.startswith(AWAY)}
 
 
 @contextmanager

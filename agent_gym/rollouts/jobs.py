@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.registry import Config, Ref, make
+from agent_gym.core.registry import Config, Kind, Ref, configure, entry, make
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import Role, Team, World
 from agent_gym.rollouts.play import EpisodeResult, Failure, Status, run_episode
@@ -36,6 +36,18 @@ class Job(Config, ABC):
         """Return the row of a job that could not give one itself."""
         return {"status": status, "error": failure}
 
+    def reads(self) -> tuple[Path, ...]:
+        """Return the files and folders that it reads; a node that lacks them is sent them."""
+        return ()
+
+    def writes(self) -> tuple[Path, ...]:
+        """Return the folders that it leaves something in; a cluster must share them."""
+        return ()
+
+    def again(self) -> Self:
+        """Return the job for another attempt, after a node was lost in the middle of it."""
+        return self
+
 
 class EpisodeJob(Job):
     """One episode: a world, an agent for each role, a seed.
@@ -53,6 +65,7 @@ class EpisodeJob(Job):
         default=None, description="folder of step stores; this one is named after the episode"
     )
     observations: bool = Field(default=False, description="record the features too")
+    overwrite: bool = Field(default=False, description="replace a step store that is there")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -71,7 +84,7 @@ class EpisodeJob(Job):
         if self.record is None:
             return run_episode(world, team, self.episode, seeds).as_dict()
         folder = self.record / self.episode
-        with ParquetSink(folder, observations=self.observations) as sink:
+        with ParquetSink(folder, observations=self.observations, overwrite=self.overwrite) as sink:
             return run_episode(world, team, self.episode, seeds, (sink,)).as_dict()
 
     @override
@@ -80,9 +93,36 @@ class EpisodeJob(Job):
         totals = {Role(role): 0.0 for role in self.agents}
         return EpisodeResult(self.episode, 0, totals, status, failure).as_dict()
 
+    @override
+    def reads(self) -> tuple[Path, ...]:
+        """Return the files that the configs of world, agents and team name."""
+        team = () if self.team is None else files_named("team", self.team)
+        agents = (path for ref in self.agents.values() for path in files_named("agent", ref))
+        return (*files_named("world", self.world), *agents, *team)
+
+    @override
+    def writes(self) -> tuple[Path, ...]:
+        """Return the folder of step stores."""
+        return () if self.record is None else (self.record,)
+
+    @override
+    def again(self) -> Self:
+        """Return the same episode; what the lost attempt recorded of it is replaced."""
+        return self.model_copy(update={"overwrite": True})
+
     def _independent(self) -> Ref:
         agents = {role: ref.model_dump() for role, ref in self.agents.items()}
         return Ref(use="independent", params={"agents": agents})
+
+
+def files_named(kind: Kind, ref: Ref) -> tuple[Path, ...]:
+    """Return the paths in the config of a thing that exist here; a wrong config names none."""
+    try:
+        config = configure(entry(kind, ref.use).config, ref.params, where=f"{kind} {ref.use}")
+    except ConfigError:
+        return ()  # the job itself will say what is wrong
+    values = (getattr(config, name) for name in type(config).model_fields)
+    return tuple(value for value in values if isinstance(value, Path) and value.exists())
 
 
 def pack(job: Job) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from agent_gym.rollouts.executor import Progress
+from agent_gym.rollouts.batch import Progress
 
 
 @contextmanager

@@ -19,8 +19,6 @@ from agent_gym.core.files import to_json
 from agent_gym.rollouts.jobs import unpack
 from agent_gym.rollouts.play import attempt
 
-ORPHANED = 70
-
 
 def serve(
     pipe: Connection[bytes, bytes], imports: tuple[str, ...], environment: dict[str, str]
@@ -53,4 +51,4 @@ def _listen(pipe: Connection[bytes, bytes], inbox: SimpleQueue[bytes]) -> None:
         try:
             inbox.put(pipe.recv_bytes())
         except (EOFError, OSError):
-            os._exit(ORPHANED)
+            os.killpg(0, signal.SIGKILL)  # ourselves with all that we have started

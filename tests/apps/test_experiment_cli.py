@@ -32,7 +32,7 @@ def call(tmp_path, monkeypatch, capsys) -> Call:
     monkeypatch.setenv("AGENT_GYM_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(output, "screen", Console(width=200))
-    monkeypatch.setattr(jobs, "LocalExecutor", InlineExecutor)
+    monkeypatch.setattr(jobs, "make_executor", InlineExecutor)
     monkeypatch.setattr(command, "Experiment", partial(Experiment, job=StandInJob))
     monkeypatch.setattr(command, "SettingsSearch", partial(SettingsSearch, job=StandInJob))
     return make_call("experiment", monkeypatch, capsys)

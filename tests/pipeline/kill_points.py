@@ -37,7 +37,7 @@ from agent_gym.pipeline.harness.first_champion import untrained
 from agent_gym.pipeline.harness.options import LEARNING
 from agent_gym.pipeline.harness.workspace import LoopFolder
 from agent_gym.pipeline.registry import RolloutPolicy
-from agent_gym.rollouts.executor import Batch
+from agent_gym.rollouts.batch import Batch
 
 JOB = TrainingJob(job_id="job")
 CONFIG = AutomationConfig(
@@ -192,7 +192,7 @@ def tried(source, point):
 
 
 def main(folder, gain, points, first, step):
-    workspace.LocalExecutor = Inline
+    workspace.make_executor = Inline
     stages.duel = fixed_duel(gain)
     stages.replay_equal = lambda model, snapshot: True
     source = folder / "source"

@@ -17,7 +17,7 @@ from tests.pipeline.kill_points import Inline, prepare
 def whole(tmp_path_factory):
     place = tmp_path_factory.mktemp("loop") / "whole"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workspace, "LocalExecutor", Inline)
+        patch.setattr(workspace, "make_executor", Inline)
         prepare(place)
     return place
 

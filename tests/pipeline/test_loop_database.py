@@ -50,7 +50,7 @@ def url(server):
 @pytest.fixture(autouse=True, scope="module")
 def _short():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workspace, "LocalExecutor", Inline)
+        patch.setattr(workspace, "make_executor", Inline)
         patch.setattr(stages, "duel", kill_points.fixed_duel(0.1))
         patch.setattr(stages, "replay_equal", lambda model, snapshot: True)
         yield
@@ -138,7 +138,7 @@ def test_agents_play_on_while_the_database_is_away(server, url, tmp_path, monkey
                 server.start()
             return done
 
-    monkeypatch.setattr(workspace, "LocalExecutor", Executor)
+    monkeypatch.setattr(workspace, "make_executor", Executor)
     call(monkeypatch, recording, "run_episode", 6, server.stop)
     if back == "during the last snapshot":
         call(monkeypatch, recording, "run_episode", 15, server.start)

@@ -130,7 +130,7 @@ def test_a_piece_that_fails_fails_the_study(asked, monkeypatch):
             rows = [job.lost("error", {"what": "it broke"}) for job in jobs]
             return type("Batch", (), {"rows": rows, "status": "complete"})
 
-    monkeypatch.setattr(self_test_jobs, "LocalExecutor", Executor)
+    monkeypatch.setattr(self_test_jobs, "make_executor", Executor)
     with pytest.raises(AgentGymError, match="self-test failed"):
         fault_study(asked, ["latency_up"], say=lambda _: None)
 

@@ -12,7 +12,7 @@ from tests.pipeline.kill_points import CONFIG, JOB, Inline, fixed_duel, opened, 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    monkeypatch.setattr(workspace, "LocalExecutor", Inline)
+    monkeypatch.setattr(workspace, "make_executor", Inline)
     monkeypatch.setattr(stages, "duel", fixed_duel(0.1))
     monkeypatch.setattr(stages, "replay_equal", lambda model, snapshot: True)
     prepare(tmp_path)

@@ -170,6 +170,54 @@ class MarkJob(Job):
         _hang()
 
 
+class SlowJob(Job):
+    """Takes a while and gives a number that the seed decides."""
+
+    seconds: float = 0.0
+    seed: int = 0
+
+    def run(self):
+        SystemClock().sleep_s(self.seconds)
+        return {"status": "ok", "seed": self.seed, "draw": float(Seeds(self.seed).rng().normal())}
+
+
+class HeavyJob(Job):
+    """Adds up a long list that many jobs share, and its own number."""
+
+    numbers: tuple[int, ...]
+    own: int
+
+    def run(self):
+        return {"status": "ok", "sum": sum(self.numbers) + self.own}
+
+
+class ReadJob(Job):
+    """Says what is in a file, and which file it was told to read."""
+
+    path: Path
+
+    def reads(self):
+        return (self.path,)
+
+    def run(self):
+        return {"status": "ok", "path": str(self.path), "size": len(self.path.read_bytes())}
+
+
+class NodeKiller(Job):
+    """Kills the process that its worker was started for, some times, then gives its row."""
+
+    marks: Path
+    times: int
+
+    def run(self):
+        if len(list(self.marks.iterdir())) < self.times:
+            (self.marks / f"{os.getpid()}").touch()
+            server = Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()
+            os.kill(int(server[1]), signal.SIGKILL)
+            _hang()
+        return {"status": "ok"}
+
+
 def seeds(root=0):
     return Seeds(root)
 

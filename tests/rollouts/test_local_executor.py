@@ -9,75 +9,23 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from executor_samples import IMPORTS, WALK, ExecutorContract, episode
 from rich.console import Console
 from rollout_samples import HashJob, MarkJob, PidJob
 
 from agent_gym.core.clock import SystemClock
-from agent_gym.core.errors import ConfigError
-from agent_gym.core.files import to_json
 from agent_gym.core.registry import Ref
 from agent_gym.rollouts.executor import LocalExecutor
 from agent_gym.rollouts.hands import Worker
-from agent_gym.rollouts.jobs import EpisodeJob, Job, pack, unpack
+from agent_gym.rollouts.jobs import EpisodeJob, pack, unpack
 from agent_gym.rollouts.progress import progress_bar
-from agent_gym.rollouts.store import StepStore
 
 HERE = Path(__file__).parent
-IMPORTS = ("rollout_samples",)
-WALK = Ref(use="sample/walk")
 
 
-def episode(name, agent="dice", seed=0, **more):
-    agents = {"trader": Ref(use=f"sample/{agent}")}
-    return EpisodeJob(world=WALK, agents=agents, episode=name, seed=seed, **more)
-
-
-def test_rows_do_not_depend_on_the_number_of_workers(tmp_path):
-    rows = []
-    for workers in (1, 2):
-        jobs = [episode(f"e{i}", seed=i % 3, record=tmp_path / str(workers)) for i in range(7)]
-        seen = []
-        batch = LocalExecutor(workers, imports=IMPORTS).run(
-            jobs, lambda done, total, row, seen=seen: seen.append((done, total, row["status"]))
-        )
-        assert batch.status == "complete"
-        assert seen == [(i + 1, 7, "ok") for i in range(7)]
-        rows.append(to_json(batch.rows))
-    assert rows[0] == rows[1]
-    found = json.loads(rows[0])
-    assert [row["episode"] for row in found] == [f"e{i}" for i in range(7)]
-    assert all(row["status"] == "ok" and row["steps"] == 20 for row in found)
-    stores = [
-        {path.relative_to(tmp_path / w): path.read_bytes() for path in (tmp_path / w).rglob("*.*")}
-        for w in ("1", "2")
-    ]
-    assert stores[0] == stores[1]
-    assert StepStore.open(tmp_path / "1" / "e3").manifest.rows == 20
-
-
-def test_the_same_episode_here_and_there():
-    job = episode("e", seed=5)
-    there = LocalExecutor(1, imports=IMPORTS).run([job]).rows
-    assert there == [job.run()]
-
-
-def test_a_bad_job_costs_itself_alone():
-    agents = ["dice", "exit", "dice", "killed", "error", "hang", "leave", "dice", "missing"]
-    jobs = [episode(f"e{i}", agent) for i, agent in enumerate(agents)]
-    batch = LocalExecutor(2, timeout_s=6.0, imports=IMPORTS).run(jobs)
-    status = [row["status"] for row in batch.rows]
-    expected = ["ok", "crashed", "ok", "crashed", "error", "timeout", "crashed", "ok", "error"]
-    assert status == expected
-    assert batch.status == "complete"
-    assert [row["episode"] for row in batch.rows] == [job.episode for job in jobs]
-    what = [row["error"] and row["error"]["what"] for row in batch.rows]
-    assert what[1] == "exit code 3"
-    assert what[3] == "killed by signal 9"
-    assert what[4] == "a plain mistake"
-    assert what[5] == "no end within 6.0 s"
-    assert what[6] == "exit code 4"
-    assert "no agent is named 'sample/missing'" in what[8]
-    assert batch.rows[4]["steps"] == 5
+class TestLocal(ExecutorContract):
+    def make(self, workers, **options):
+        return LocalExecutor(workers, **options)
 
 
 def test_a_worker_is_used_again_and_leads_its_own_group():
@@ -108,34 +56,6 @@ def test_what_a_crashed_job_leaves_behind_is_killed_too(tmp_path):
     assert rows[0]["status"] == "crashed"
     assert rows[0]["error"]["what"] == "exit code 5"
     wait_for(lambda: not is_running(int(mark.read_text())))
-
-
-def test_a_row_that_is_not_json_is_an_error():
-    rows = LocalExecutor(1, imports=IMPORTS).run([PidJob(not_json=True), PidJob()]).rows
-    assert [row["status"] for row in rows] == ["error", "ok"]
-
-
-def test_no_jobs_no_rows():
-    assert LocalExecutor(2).run([]).rows == []
-
-
-def test_what_a_worker_cannot_import_is_the_users_fault():
-    with pytest.raises(ConfigError, match="could not import") as caught:
-        LocalExecutor(2, imports=("no_such_module",)).run([episode("e")])
-    assert "no_such_module" in str(caught.value)
-
-
-class Inner:
-    class HiddenJob(Job):
-        def run(self):
-            return {"status": "ok"}
-
-
-def test_a_job_that_cannot_be_found_is_refused_before_anything_starts():
-    with pytest.raises(ConfigError, match="cannot find this kind of job"):
-        LocalExecutor(1).run([Inner.HiddenJob()])
-    with pytest.raises(ConfigError, match="at least one worker"):
-        LocalExecutor(0)
 
 
 def test_a_job_travels_as_plain_values():

@@ -16,7 +16,7 @@ from typing_extensions import override
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import AgentError
 from agent_gym.core.files import write_json, write_text
-from agent_gym.rollouts.executor import Batch
+from agent_gym.rollouts.batch import Batch
 from agent_gym.training.rl.experiment_config import ExperimentConfig
 from agent_gym.training.rl.jobs import Bars, TrainingJob
 from agent_gym.training.rl.result import RunFolder, TrainingResult

@@ -25,7 +25,7 @@ OTHER = BASE | {"threads": 2}
 
 @pytest.fixture(autouse=True)
 def inline(monkeypatch):
-    monkeypatch.setattr(jobs, "LocalExecutor", InlineExecutor)
+    monkeypatch.setattr(jobs, "make_executor", InlineExecutor)
 
 
 def test_an_experiment_begins_anew_with_other_settings(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import AgentGymError, ConfigError, DataError
-from agent_gym.rollouts.executor import Batch
+from agent_gym.rollouts.batch import Batch
 from agent_gym.training.rl import jobs
 from agent_gym.training.rl.config import TrainerConfig
 from agent_gym.training.rl.experiment import Experiment, read_arms, read_description, run_seeds
@@ -41,7 +41,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def inline(monkeypatch):
-    monkeypatch.setattr(jobs, "LocalExecutor", InlineExecutor)
+    monkeypatch.setattr(jobs, "make_executor", InlineExecutor)
 
 
 def made(folder, **changes):
@@ -164,7 +164,7 @@ def test_stopped_it_says_what_is_there(tmp_path, monkeypatch):
                 [*done.rows, *(job.lost("cancelled", None) for job in jobs[3:])], "partial"
             )
 
-    monkeypatch.setattr(jobs, "LocalExecutor", Stopped)
+    monkeypatch.setattr(jobs, "make_executor", Stopped)
     with pytest.raises(KeyboardInterrupt):
         made(tmp_path).run()
     told = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))

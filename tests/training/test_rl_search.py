@@ -13,7 +13,7 @@ import pytest
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.seeds import Seeds
-from agent_gym.rollouts.executor import Batch
+from agent_gym.rollouts.batch import Batch
 from agent_gym.training.rl import jobs
 from agent_gym.training.rl.config import read_trainer_config
 from agent_gym.training.rl.jobs import Bars
@@ -38,14 +38,14 @@ from tests.training.test_rl_search import SEARCH
 from agent_gym.training.rl import jobs
 from agent_gym.training.rl.search import SettingsSearch
 if __name__ == "__main__":
-    jobs.LocalExecutor = InlineExecutor
+    jobs.make_executor = InlineExecutor
     SettingsSearch(experiment(search=SEARCH), Path(sys.argv[1]), StandInJob).run(trials=3)
 """
 
 
 @pytest.fixture
 def inline(monkeypatch):
-    monkeypatch.setattr(jobs, "LocalExecutor", InlineExecutor)
+    monkeypatch.setattr(jobs, "make_executor", InlineExecutor)
 
 
 def made(folder, job=StandInJob, **changes):
@@ -121,12 +121,12 @@ def test_stopped_within_a_trial_nothing_is_lost(tmp_path, monkeypatch):
                 return Batch([job.lost("interrupted", None) for job in jobs], "partial")
             return super().run(jobs, progress)
 
-    monkeypatch.setattr(jobs, "LocalExecutor", Stopped)
+    monkeypatch.setattr(jobs, "make_executor", Stopped)
     with pytest.raises(KeyboardInterrupt):
         made(tmp_path / "stopped").run()
     done = starts(tmp_path / "stopped")
     assert len(done) == 5  # two trials, and the first seed of the third
-    monkeypatch.setattr(jobs, "LocalExecutor", InlineExecutor)
+    monkeypatch.setattr(jobs, "make_executor", InlineExecutor)
     said = []
     found = made(tmp_path / "stopped").run(say=said.append)
     assert told(found) == told(whole)
@@ -148,7 +148,7 @@ def test_killed_it_goes_on(tmp_path, monkeypatch):
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (folder / "trials.json").exists()
-    monkeypatch.setattr(jobs, "LocalExecutor", InlineExecutor)
+    monkeypatch.setattr(jobs, "make_executor", InlineExecutor)
     found = made(folder).run(trials=3)
     assert told(found) == told(made(tmp_path / "whole").run(trials=3))
     counted = starts(folder)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from agent_gym.apps.cli.agent_words import parse_agents
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
 from agent_gym.apps.cli.snapshot_files import snapshot_files
 from agent_gym.core.errors import ConfigError
@@ -22,6 +23,7 @@ DEFAULT_AGENTS = ("benchmark/flat", "benchmark/random", "benchmark/sentiment")
 
 
 @app.command()
+@on_executor
 def run(  # noqa: PLR0913 - each option of a command is an argument
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE", help="Snapshots, or folders of them.")

@@ -32,6 +32,7 @@ from agent_gym.apps.cli.evaluate_options import (
     Outputs,
 )
 from agent_gym.apps.cli.evaluate_view import evaluation_view
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.model_words import is_model, model_door
 from agent_gym.apps.cli.output import EXIT_RUN, emit, notes
 from agent_gym.apps.cli.read_options import with_request
@@ -81,6 +82,7 @@ COST_FIELDS = (
 
 
 @app.callback()
+@on_executor
 @with_request
 @with_options("config", BacktestConfig, "Costs, limits and risk", FLAGS)
 @with_options("outputs", Outputs, "What is written")

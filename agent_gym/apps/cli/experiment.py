@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from agent_gym.apps.cli.dry_run import writes
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.experiment_view import (
     say,
     search_view,
@@ -48,6 +49,7 @@ def experiment() -> None:
 
 
 @app.command()
+@on_executor
 @writes("trainings, their models and figures")
 def run(
     file: Annotated[str, _FILE],
@@ -110,6 +112,7 @@ def compare(
 
 
 @app.command()
+@on_executor
 @writes("the trials of a search and the best settings")
 def search(
     file: Annotated[str, _FILE],

@@ -11,6 +11,7 @@ import typer
 from rich.console import RenderableType
 
 from agent_gym.apps.cli.dry_run import writes
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.nightly_options import live
 from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.core.clock import SystemClock
@@ -66,6 +67,7 @@ def power(
 
 
 @app.command()
+@on_executor
 @writes("the figures, where --out says")
 def faults(
     only: Annotated[
@@ -89,6 +91,7 @@ def faults(
 
 
 @app.command("same-code")
+@on_executor
 @writes("the figures, where --out says")
 def same_code(
     reruns: Annotated[int, typer.Option(min=1, help="Nights, and pairs that luck separates.")] = 30,

@@ -10,6 +10,7 @@ import typer
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.database_option import DATABASE
 from agent_gym.apps.cli.dry_run import DRY_RUN, say_plan
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.late import work_of
 from agent_gym.core.files import home
 from agent_gym.pipeline.harness.asked import HarnessOptions
@@ -22,6 +23,7 @@ app = typer.Typer(
 
 
 @app.callback()
+@on_executor
 @with_options("options", HarnessOptions, "The run")
 def harness(
     options: HarnessOptions,

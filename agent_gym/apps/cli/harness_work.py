@@ -22,7 +22,7 @@ from agent_gym.pipeline.automation.job import JobOutcome
 from agent_gym.pipeline.harness.options import HarnessOptions, HarnessOutcome
 from agent_gym.pipeline.harness.run import run_harness
 from agent_gym.pipeline.harness.workspace import LoopFolder
-from agent_gym.rollouts.executor import Progress as Told
+from agent_gym.rollouts.batch import Progress as Told
 
 HASH, FAILED, SIGNALLED = 12, 1, 128
 

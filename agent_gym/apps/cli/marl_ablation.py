@@ -11,6 +11,7 @@ from pydantic import Field
 
 from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.dry_run import writes
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.marl_choices import (
     Task,
     Team,
@@ -57,6 +58,7 @@ def _plan(job: AblationJob, outputs: StudyPlaces, **_: object) -> dict[str, Any]
     return planned(ablation_jobs(job, outputs))
 
 
+@on_executor
 @with_options("outputs", StudyPlaces, "Where to")
 @with_options("job", AblationJob, "What is asked")
 @writes("trained teams, and what each part is worth", _plan)

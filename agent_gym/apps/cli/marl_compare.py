@@ -11,6 +11,7 @@ from pydantic import Field
 
 from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.dry_run import writes
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.marl_choices import (
     default_folder,
     jobs_of,
@@ -83,6 +84,7 @@ def _plan(
     return planned(compare_jobs(job, outputs))
 
 
+@on_executor
 @with_options("outputs", StudyPlaces, "Where to")
 @with_options("job", CompareJob, "What is compared")
 @writes("trained teams and their comparison", _plan)

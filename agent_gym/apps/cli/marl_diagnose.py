@@ -12,6 +12,7 @@ from rich.text import Text
 
 from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.dry_run import writes
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.marl_choices import Task, Team, default_folder, jobs_of, team_of
 from agent_gym.apps.cli.marl_compare import StudyPlaces, check_outputs
 from agent_gym.apps.cli.marl_compare_view import narrow
@@ -65,6 +66,7 @@ def _plan(job: DiagnoseJob, outputs: StudyPlaces, **_: object) -> dict[str, Any]
     return planned(_asked(job, outputs)[1])
 
 
+@on_executor
 @with_options("outputs", StudyPlaces, "Where to")
 @with_options("job", DiagnoseJob, "What is examined")
 @writes("trained teams and their diagnosis", _plan)

@@ -9,6 +9,7 @@ import typer
 
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.dry_run import writes
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.marl_choices import (
     SeedRuns,
     Task,
@@ -48,6 +49,7 @@ def _plan(
     return planned(_asked(choice, runs, pairs)[1])
 
 
+@on_executor
 @with_options("runs", SeedRuns, "How often, and where to")
 @with_options("choice", TeamChoice, "What is trained")
 @writes("trained teams", _plan)

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from agent_gym.apps.cli.config_options import with_options
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.nightly_options import PlayOptions, live, user
 from agent_gym.apps.cli.output import emit, report, screen, table
 from agent_gym.apps.cli.workspace import check_target
@@ -84,6 +85,7 @@ class NightOptions(Config):
 
 
 @app.callback(epilog=f"Exit codes: {_CODES}.")
+@on_executor
 @with_options("play", PlayOptions, "What is played")
 @with_options("night", NightOptions, "What is decided")
 def nightly(

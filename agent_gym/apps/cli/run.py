@@ -11,6 +11,7 @@ from rich.text import Text
 
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.dry_run import writes
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.nightly_options import PlayOptions, live
 from agent_gym.apps.cli.output import emit, report
 from agent_gym.apps.cli.workspace import check_target
@@ -27,6 +28,7 @@ app = typer.Typer(
 
 
 @app.callback()
+@on_executor
 @with_options("play", PlayOptions, "What is played")
 @writes("the reports of a suite")
 def run(

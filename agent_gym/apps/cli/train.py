@@ -9,6 +9,7 @@ import typer
 
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.dry_run import DRY_RUN, say_plan
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.late import work_of
 from agent_gym.apps.cli.train_checks import schema, speed, unsafe_import_zip, verify
 from agent_gym.apps.cli.train_options import TrainJob, TrainRuns, asked_config, folder_of
@@ -24,6 +25,7 @@ app.command("unsafe-import-zip")(unsafe_import_zip)
 
 
 @app.callback()
+@on_executor
 @with_options("runs", TrainRuns, "How often, and where to")
 @with_options("job", TrainJob, "What is trained")
 def train(

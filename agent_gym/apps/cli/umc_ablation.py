@@ -13,6 +13,7 @@ from rich.text import Text
 from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.evaluate import progress
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.output import emit, table
 from agent_gym.apps.cli.umc_gates import StudyOutputs, check_study, setting_of
 from agent_gym.core.registry import Config, configure
@@ -60,6 +61,7 @@ class AblationJob(Config):
         return configure(AblationPlan, said, where="umc ablation")
 
 
+@on_executor
 @with_options("outputs", StudyOutputs, "What is written")
 @with_options("job", AblationJob, "What is asked")
 @writes("figures and page of the ablation")

@@ -22,6 +22,7 @@ from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.evaluate import costs_of, progress, rows_of, user
 from agent_gym.apps.cli.evaluate_options import TRIALS, EvaluateJob
 from agent_gym.apps.cli.evaluate_view import evaluation_view
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.output import emit, notes
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.umc_options import MindOptions, Outputs, SourceJob, WalkJob, check_inputs
@@ -50,6 +51,7 @@ REPORT = "report.html"
 
 
 @with_request
+@on_executor
 @with_options("config", BacktestConfig, "Costs, limits and risk", FLAGS)
 @with_options("outputs", Outputs, "What is written")
 @with_options("mind", MindOptions, "The agent")

@@ -15,6 +15,7 @@ from agent_gym.apps.cli.config_options import with_options, words_of
 from agent_gym.apps.cli.dry_run import writes
 from agent_gym.apps.cli.evaluate import progress
 from agent_gym.apps.cli.evaluate_options import TRIALS
+from agent_gym.apps.cli.executor_option import on_executor
 from agent_gym.apps.cli.output import EXIT_RUN, emit, table
 from agent_gym.apps.cli.workspace import check_target, source_commit
 from agent_gym.core.errors import ConfigError
@@ -91,6 +92,7 @@ class StudyOutputs(Config):
     jobs: int = Field(default=1, ge=1, le=256, description="processes; changes no number")
 
 
+@on_executor
 @with_options("outputs", StudyOutputs, "What is written")
 @with_options("job", GatesJob, "What is asked")
 @writes("figures and page of the gates")

@@ -31,8 +31,9 @@ from agent_gym.evaluation.benchmark.episode import (
 from agent_gym.evaluation.benchmark.metrics import score, validate
 from agent_gym.evaluation.benchmark.optimum import BayesOptimum
 from agent_gym.markets.snapshot.sealed import load_truth, truth_path
-from agent_gym.rollouts.executor import LocalExecutor, Progress
-from agent_gym.rollouts.jobs import Job
+from agent_gym.rollouts.batch import Executor, Progress
+from agent_gym.rollouts.choice import make_executor
+from agent_gym.rollouts.jobs import Job, files_named
 from agent_gym.rollouts.play import EpisodeResult, Failure, Status
 
 OPTIMUM = "optimum"
@@ -85,6 +86,14 @@ class BenchmarkJob(Job):
     def lost(self, status: Status, failure: Failure | None) -> dict[str, Any]:
         """Return the row of an episode whose process was lost."""
         return self._head() | {"status": status, "error": failure, "steps": 0, "return": None}
+
+    @override
+    def reads(self) -> tuple[Path, ...]:
+        """Return the snapshot with its truth, and the models of the player."""
+        truth = truth_path(self.snapshot)
+        agent = () if self.agent is None else files_named("agent", self.agent)
+        team = () if self.team is None else files_named("team", self.team)
+        return (self.snapshot, *((truth,) if truth.exists() else ()), *agent, *team)
 
     def _player(self, world: BenchmarkWorld) -> object:
         if self.team is not None:
@@ -175,7 +184,7 @@ class BenchmarkRunner:
     """
 
     def __init__(
-        self, config: RunnerConfig | None = None, executor: LocalExecutor | None = None
+        self, config: RunnerConfig | None = None, executor: Executor | None = None
     ) -> None:
         self.config, self._executor = config or RunnerConfig(), executor
 
@@ -191,7 +200,7 @@ class BenchmarkRunner:
         jobs = self.jobs(snapshots, agents, teams or {})
         config = self.config
         imports = (*IMPORTS, *config.imports)
-        executor = self._executor or LocalExecutor(config.workers, imports=imports)
+        executor = self._executor or make_executor(config.workers, imports=imports)
         batch = executor.run(jobs, progress, timeout_s=config.timeout_s)
         return BenchmarkReport(tuple(batch.rows))
 

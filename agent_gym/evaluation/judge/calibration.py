@@ -27,7 +27,7 @@ from agent_gym.evaluation.judge.judge import RelativeJudge
 from agent_gym.evaluation.judge.records import CandidateGroup
 from agent_gym.evaluation.judge.result import GroupJudgment, PassResult
 from agent_gym.evaluation.statistics import Interval, seeds_interval
-from agent_gym.rollouts.executor import Progress
+from agent_gym.rollouts.batch import Progress
 
 FIGURES = (
     "pairwise_accuracy",

@@ -19,6 +19,7 @@ from agent_gym.evaluation.judge.judge import RelativeJudge
 from agent_gym.evaluation.judge.records import CandidateGroup, RecordConfig
 from agent_gym.evaluation.judge.result import GroupJudgment
 from agent_gym.evaluation.judge.truth import RETURN, measured
+from agent_gym.rollouts.batch import Progress
 from agent_gym.rollouts.database import (
     FEATURE_NAMES,
     JudgmentRecord,
@@ -27,7 +28,6 @@ from agent_gym.rollouts.database import (
     TrajectoryFilter,
     TrajectoryStore,
 )
-from agent_gym.rollouts.executor import Progress
 
 PAGE = 1_000
 ID_LETTERS = 16

@@ -34,6 +34,11 @@ class DecideJob(Job):
         bars = read_native(self.bars_file)
         return decided_row(Ledger(bars, self.walk, self.config, self.seed), self.arm)
 
+    @override
+    def reads(self) -> tuple[Path, ...]:
+        """Return the file of bars."""
+        return (self.bars_file,)
+
 
 def decided_row(ledger: Ledger, arm: Arm) -> dict[str, Any]:
     """Return what an arm decides, or how it failed."""

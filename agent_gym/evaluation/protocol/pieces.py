@@ -138,6 +138,11 @@ class PiecesJob(Job):
         bars = read_native(self.bars_file)
         return pieces_row(Pieces(bars, self.split, self.config, self.seed), self.arm, self.number)
 
+    @override
+    def reads(self) -> tuple[Path, ...]:
+        """Return the file of bars."""
+        return (self.bars_file,)
+
 
 def pieces_row(pieces: Pieces, arm: Arm, number: int | None) -> dict[str, Any]:
     """Return what an arm decides on each tested group, or how it failed."""

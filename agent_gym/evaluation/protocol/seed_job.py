@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from agent_gym.evaluation.statistics import moments, psr
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.known import KNOWN, NULLS, Drawn, draw
 from agent_gym.markets.source import open_market
-from agent_gym.rollouts.jobs import Job
+from agent_gym.rollouts.jobs import Job, files_named
 
 UNIT: Unit = "gain"
 
@@ -79,6 +80,11 @@ class SeedJob(Job):
             "arms": rows,
             "optimum": None if drawn is None else _figures(self.optimum(ledger, drawn)),
         }
+
+    @override
+    def reads(self) -> tuple[Path, ...]:
+        """Return the file of the market, if it is one."""
+        return files_named("market", self.market)
 
     def drawn(self) -> tuple[Drawn | None, Bars]:
         """Return the path of this seed, with its truth where the market is known."""

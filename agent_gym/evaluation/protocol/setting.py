@@ -20,7 +20,7 @@ from agent_gym.evaluation.protocol.lockbox import Lockbox
 from agent_gym.evaluation.protocol.trials import Stretch, TrialRegistry, day_marks
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
-from agent_gym.rollouts.executor import LocalExecutor
+from agent_gym.rollouts.choice import chosen, make_executor
 from agent_gym.rollouts.jobs import Job
 
 Done: TypeAlias = Callable[[int, int], None]
@@ -49,17 +49,17 @@ class Setting:
     done: Done | None = None
 
     def work(self, jobs: Sequence[Job], places: Sequence[str]) -> list[dict[str, Any]]:
-        """Do all jobs, here or in other processes, and return their rows in order.
+        """Do all jobs, here, in other processes or on a cluster, and return their rows in order.
 
         A job that gives no row is an error that says its place: an agent, a seed.
         """
-        if self.jobs == 1:
+        if self.jobs == 1 and chosen() == "local":
             rows = []
             for number, job in enumerate(jobs, start=1):
                 rows.append(job.run())
                 self._tell(number, len(jobs))
             return rows
-        executor = LocalExecutor(self.jobs, imports=self.imports)
+        executor = make_executor(self.jobs, imports=self.imports)
         batch = executor.run(jobs, lambda done, total, _row: self._tell(done, total))
         if batch.status == "partial":
             raise KeyboardInterrupt

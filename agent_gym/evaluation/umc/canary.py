@@ -54,7 +54,7 @@ from agent_gym.evaluation.umc.plan import (
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.resample import resample
 from agent_gym.markets.source import open_market
-from agent_gym.rollouts.jobs import Job
+from agent_gym.rollouts.jobs import Job, files_named
 
 LEAK = "next_return"
 KNOWN = "_known"
@@ -155,6 +155,11 @@ class ReversalJob(Job):
     market: Ref
     seed: int = Field(ge=0)
     period: str = "1h"
+
+    @override
+    def reads(self) -> tuple[Path, ...]:
+        """Return the file of the market, if it is one."""
+        return files_named("market", self.market)
 
     @override
     def run(self) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from agent_gym.core.errors import DataError
 from agent_gym.evaluation.benchmark.runner import IMPORTS, BenchmarkRunner, RunnerConfig
 from agent_gym.evaluation.promotion import Figures, Pair
 from agent_gym.pipeline.automation.kinds import kind_of
-from agent_gym.rollouts.executor import LocalExecutor, Progress
+from agent_gym.rollouts.batch import Executor, Progress
+from agent_gym.rollouts.executor import LocalExecutor
 
 CHAMPION, CHALLENGER = "champion", "challenger"
 RUINED = 0.01
@@ -31,7 +32,7 @@ def duel(
     champion: Path,
     challenger: Path,
     snapshots: Sequence[Path],
-    executor: LocalExecutor,
+    executor: Executor,
     progress: Progress | None = None,
 ) -> Duel:
     """Let both play every snapshot, each with its best action.
@@ -78,7 +79,7 @@ def replay_equal(model: Path, snapshot: Path) -> bool:
 def _played(
     models: dict[str, Path],
     snapshots: Sequence[Path],
-    executor: LocalExecutor,
+    executor: Executor,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     kinds = {name: kind_of(path) for name, path in models.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from agent_gym.rollouts.executor import Progress
+from agent_gym.rollouts.batch import Progress
 
 
 class Listener(Protocol):

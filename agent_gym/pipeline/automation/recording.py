@@ -16,6 +16,7 @@ from agent_gym.core.seeds import Seeds
 from agent_gym.envs.benchmark.config import BenchmarkWorldConfig
 from agent_gym.envs.benchmark.world import TRADER, BenchmarkWorld
 from agent_gym.pipeline.automation.kinds import kind_of
+from agent_gym.rollouts.batch import Executor, Progress
 from agent_gym.rollouts.database import (
     FEATURE_NAMES,
     LlmCallRecord,
@@ -23,7 +24,6 @@ from agent_gym.rollouts.database import (
     TrajectoryRecorder,
     TrajectoryStore,
 )
-from agent_gym.rollouts.executor import LocalExecutor, Progress
 from agent_gym.rollouts.jobs import Job
 from agent_gym.rollouts.play import run_episode
 
@@ -89,13 +89,23 @@ class RecordedPlay(Job):
             "mean_return": sum(returns) / len(returns),
         }
 
+    @override
+    def reads(self) -> tuple[Path, ...]:
+        """Return the snapshot and the folder of the policy."""
+        return (self.snapshot, self.model)
+
+    @override
+    def writes(self) -> tuple[Path, ...]:
+        """Return the folder of the trajectory store."""
+        return (self.folder,)
+
 
 @dataclass(frozen=True, slots=True)
 class Recording:
     """Who plays, in which processes, how often, and where it is recorded."""
 
     store: TrajectoryStore
-    executor: LocalExecutor
+    executor: Executor
     agents: tuple[str, ...]
     repeats: int
     seed: int = 0

@@ -39,8 +39,8 @@ from agent_gym.pipeline.automation.snapshot_set import SnapshotSet, refuse_share
 from agent_gym.pipeline.automation.stock import UNUSED, stock_of
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry
 from agent_gym.pipeline.registry.rollout import Stage
+from agent_gym.rollouts.batch import Executor
 from agent_gym.rollouts.database import BatchRequest, TrajectoryStore
-from agent_gym.rollouts.executor import LocalExecutor
 
 SEEN_TRAJECTORIES = 40
 PRACTICE = "practice"
@@ -71,7 +71,7 @@ class Stages:
     sealed: Path
     rehearsal: Path
     folder: Path
-    executor: LocalExecutor
+    executor: Executor
     config: AutomationConfig = field(default_factory=AutomationConfig)
     clock: Clock = field(default_factory=SystemClock)
     listener: Listener = field(default_factory=Silence)

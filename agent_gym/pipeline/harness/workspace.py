@@ -15,8 +15,8 @@ from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.listening import Listener, Silence
 from agent_gym.pipeline.automation.stages import Stages
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry, RolloutPolicy
+from agent_gym.rollouts.choice import make_executor
 from agent_gym.rollouts.database import TrajectoryStore
-from agent_gym.rollouts.executor import LocalExecutor
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class LoopFolder:
         now = clock or SystemClock()
         with (
             TrajectoryStore.open(url, folder=self.trajectories, clock=now) as store,
-            LocalExecutor(config.workers, imports=IMPORTS) as executor,
+            make_executor(config.workers, imports=IMPORTS) as executor,
         ):
             registry = ModelRegistry.open(store.database, self.models, clock=now)
             yield Stages(

@@ -1,4 +1,4 @@
-"""Who plays episodes: the processes of this machine, with today's code."""
+"""Who plays episodes: processes of this machine or of a cluster, with today's code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import ScenarioConfig
 from agent_gym.pipeline.nightly.jobs import EpisodesJob, episode_jobs
-from agent_gym.rollouts.executor import LocalExecutor
+from agent_gym.rollouts.choice import make_executor
 
 SEEDS_AT_ONCE = 4
 TIMEOUT_S = 300.0
@@ -39,7 +39,7 @@ class Crew(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalCrew:
-    """Today's code in processes of this machine.
+    """Today's code in processes of this machine, or of the cluster that was chosen.
 
     Attributes:
         subject: Who is under test.
@@ -60,7 +60,7 @@ class LocalCrew:
             for task in tasks
             for job in episode_jobs(task.scenario, self.subject, task.seeds, SEEDS_AT_ONCE)
         ]
-        executor = LocalExecutor(
+        executor = make_executor(
             self.workers,
             timeout_s=self.timeout_s,
             imports=(EpisodesJob.__module__, *self.imports),  # not at the cost of the first job

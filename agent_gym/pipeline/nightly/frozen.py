@@ -28,6 +28,7 @@ from agent_gym.pipeline.nightly.imported import OWN
 from agent_gym.pipeline.nightly.jobs import failed_row
 from agent_gym.pipeline.nightly.libraries import OURS, distributions_of
 from agent_gym.pipeline.nightly.sources import files_of, source_files
+from agent_gym.rollouts.hands import job_environment
 from agent_gym.rollouts.play import Status
 
 ENDING_S = 10.0
@@ -177,7 +178,7 @@ class FrozenCrew:
         return f"the baseline's process ended with {code}" if ended == "no answer" else ended
 
     def _environment(self, code: Path) -> dict[str, str]:
-        return os.environ | {"PYTHONPATH": os.pathsep.join([str(code), *self.paths])}
+        return job_environment() | {"PYTHONPATH": os.pathsep.join([str(code), *self.paths])}
 
 
 def frozen_subject(subject: Mapping[str, Any], code: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing import parent_process
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -18,7 +19,7 @@ from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.scenario import Episode, Subject
 from agent_gym.evaluation.scenarios.suite import ScenarioConfig, play_seed
 from agent_gym.pipeline.nightly.imported import loaded_installed, loaded_packages
-from agent_gym.rollouts.jobs import Job
+from agent_gym.rollouts.jobs import Job, files_named
 from agent_gym.rollouts.play import Failure, Status, attempt
 
 LONGEST_ERROR = 500
@@ -53,6 +54,12 @@ class EpisodesJob(Job):
         if text is not None and len(self.seeds) > 1:
             text += f" (lost together: seeds {', '.join(map(str, self.seeds))})"
         return self._answer(status, [failed_row(seed, status, text) for seed in self.seeds])
+
+    @override
+    def reads(self) -> tuple[Path, ...]:
+        """Return the model of the agent and the code of the bot."""
+        bot = () if self.bot is None or self.bot.folder is None else (self.bot.folder,)
+        return (*files_named("agent", self.agent), *bot)
 
     def _answer(self, status: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
         return {"status": status, "scenario": self.scenario.name, "episodes": rows}

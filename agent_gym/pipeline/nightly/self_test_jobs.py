@@ -27,7 +27,7 @@ from agent_gym.pipeline.nightly.nightly import run_nightly
 from agent_gym.pipeline.nightly.options import NightlyOptions, RunOptions
 from agent_gym.pipeline.nightly.run import SILENCE, Watch
 from agent_gym.pipeline.nightly.workspace import Workspace
-from agent_gym.rollouts.executor import LocalExecutor
+from agent_gym.rollouts.choice import make_executor
 from agent_gym.rollouts.jobs import Job
 from agent_gym.rollouts.play import Failure, Status
 
@@ -149,6 +149,11 @@ class KeptJob(Job):
         return row
 
     @override
+    def writes(self) -> tuple[Path, ...]:
+        """Return the workspace."""
+        return (self.root,)
+
+    @override
     def lost(self, status: Status, failure: Failure | None) -> dict[str, Any]:
         """Return the row of a piece that failed; it is not kept."""
         return {"name": self.name, "status": status, "error": failure}
@@ -164,7 +169,7 @@ def do_all(jobs: Sequence[KeptJob], workers: int, say: Say) -> list[dict[str, An
     todo = [job for job in jobs if not job.place.exists()]
     if len(todo) < len(jobs):
         say(f"{len(jobs) - len(todo)} of {len(jobs)} were done before")
-    executor = LocalExecutor(workers, timeout_s=JOB_TIMEOUT_S)
+    executor = make_executor(workers, timeout_s=JOB_TIMEOUT_S)
     batch = executor.run(todo, lambda done, total, row: say(f"{done}/{total} {_line(row)}"))
     if batch.status == "partial":
         raise KeyboardInterrupt

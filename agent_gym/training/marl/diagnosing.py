@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from agent_gym.core.errors import AgentError
-from agent_gym.rollouts.executor import LocalExecutor
+from agent_gym.rollouts.choice import make_executor
 from agent_gym.training.marl.amal.diagnosis import REPORT, diagnose
 from agent_gym.training.marl.jobs import PROGRESS, TeamJob, told_in
 from agent_gym.training.marl.runs import differing, read_json, refuse_other
@@ -53,7 +53,7 @@ def run_diagnoses(jobs: Sequence[DiagnosisJob], workers: int) -> list[dict[str, 
         KeyboardInterrupt: It was stopped; what is done is kept.
     """
     todo = [job for job in jobs if job.known() is None]
-    batch = LocalExecutor(workers).run(todo)
+    batch = make_executor(workers).run(todo)
     if batch.status == "partial":
         raise KeyboardInterrupt
     for job, row in zip(todo, batch.rows, strict=True):

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.files import write_json
-from agent_gym.rollouts.executor import LocalExecutor
+from agent_gym.rollouts.choice import make_executor
 from agent_gym.rollouts.jobs import Job
 from agent_gym.rollouts.play import Failure
 from agent_gym.training.marl.config import TeamTrainConfig
@@ -53,6 +53,11 @@ class TeamJob(Job):
         (self.folder / PROGRESS).unlink(missing_ok=True)
         return {"status": "ok"}
 
+    @override
+    def writes(self) -> tuple[Path, ...]:
+        """Return the folder of the training."""
+        return (self.folder,)
+
 
 class Ran(NamedTuple):
     """What came of each job, in their order, and whether none was cut off by Ctrl-C."""
@@ -73,7 +78,7 @@ def run_teams(jobs: Sequence[TeamJob], workers: int) -> Ran:
     """
     known = [finished(job.config, job.folder) for job in jobs]
     todo = [job for job, found in zip(jobs, known, strict=True) if found is None]
-    batch = LocalExecutor(workers).run(todo)
+    batch = make_executor(workers).run(todo)
     fresh = iter([_result(job, row) for job, row in zip(todo, batch.rows, strict=True)])
     results = [next(fresh) if found is None else found for found in known]
     return Ran(results, batch.status == "complete")

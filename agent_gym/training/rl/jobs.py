@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.files import write_json
-from agent_gym.rollouts.executor import LocalExecutor
+from agent_gym.rollouts.choice import make_executor
 from agent_gym.rollouts.jobs import Job
 from agent_gym.rollouts.play import Failure, Status
 from agent_gym.training.rl.callbacks import Progress, Verdict
@@ -96,6 +96,11 @@ class TrainingJob(Job):
                 return self.row(status, told)
         ended = "interrupted" if status in ("interrupted", "cancelled") else "error"
         return self.row(status, self.failed(ended == "interrupted", dict(failure or {})))
+
+    @override
+    def writes(self) -> tuple[Path, ...]:
+        """Return the folder of the run."""
+        return (self.folder,)
 
     def failed(self, interrupted: bool, error: dict[str, Any]) -> TrainingResult:
         """Return the result of a run that could not give one itself."""
@@ -180,7 +185,7 @@ def run_jobs(
     todo = [job for job, result in zip(jobs, known, strict=True) if result is None]
     if len(todo) < len(jobs):
         tell(f"{len(jobs) - len(todo)} of {len(jobs)} runs were done before")
-    executor = LocalExecutor(workers, timeout_s=timeout_s)
+    executor = make_executor(workers, timeout_s=timeout_s)
     batch = executor.run(todo, lambda done, total, row: tell(f"{done}/{total} {line(row)}"))
     fresh = iter([_kept(job, row) for job, row in zip(todo, batch.rows, strict=True)])
     results = [next(fresh) if result is None else result for result in known]

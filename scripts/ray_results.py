@@ -1,0 +1,243 @@
+"""Measure the cluster executor against the local one, and prove that a lost node changes nothing.
+
+    python -m scripts.ray_results [--tasks 2000] [--out docs/results]
+
+A suite is played here, and on a cluster of three nodes on this machine of which one is killed in
+the middle: rows and report must have the same bytes. Then jobs of known length tell what each
+executor adds to a job, and a model says when a cluster pays off.
+"""
+
+import argparse
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from agent_gym.core.clock import ManualClock, SystemClock
+from agent_gym.core.files import to_json, write_json, write_text
+from agent_gym.core.manifest import fingerprint, installed_versions
+from agent_gym.evaluation.scenarios.scenario import Subject
+from agent_gym.evaluation.scenarios.suite import ScenarioConfig, Suite
+from agent_gym.pipeline.nightly import RunOptions, Workspace, run_suite
+from agent_gym.pipeline.nightly.crew import SEEDS_AT_ONCE
+from agent_gym.pipeline.nightly.run import Silence
+from agent_gym.rollouts.choice import executing, make_executor
+from agent_gym.rollouts.cluster.sizing import Overhead, break_even_jobs
+from scripts.ray_cluster import SmallCluster
+from scripts.ray_jobs import BusyJob
+
+CLOCK = SystemClock()
+DATE_NS = 1_763_256_600 * 10**9
+LENGTHS_S = (0.0, 0.001, 0.01, 0.1, 1.0)
+SPENT_S = 12.0  # each measurement is made to take about this long
+FEWEST, MOST = 8, 1_000
+IMPORTS = ("scripts.ray_jobs",)
+SIZES = ((2, 8), (2, 32), (8, 64))
+
+
+class KillingWatch(Silence):
+    """Kills a node when a number of episodes are there."""
+
+    def __init__(self, at: int, kill: Callable[[], None]) -> None:
+        self._left, self._kill, self.killed = at, kill, False
+
+    def advance(self, scenario: str, n: int = 1, error: str | None = None) -> None:
+        """Count, and kill once."""
+        self._left -= n
+        if self._left <= 0 and not self.killed:
+            self.killed = True
+            self._kill()
+
+
+def main() -> None:
+    """Measure, and write the figures and the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tasks", type=int, default=2_000, help="jobs of the suite")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    asked = parser.parse_args()
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    found: dict[str, Any] = {
+        "command": f"python -m scripts.ray_results --tasks {asked.tasks}",
+        "machine": {"cpus": os.cpu_count(), "system": platform.system()},
+        "versions": installed_versions() | {"ray": ray.__version__},
+        "load_before": [round(each, 1) for each in os.getloadavg()],
+    }
+    found["suite"] = suite_figures(asked.tasks)
+    found["overhead"] = overhead_figures()
+    found["load_after"] = [round(each, 1) for each in os.getloadavg()]
+    found["model"] = model_figures(found["overhead"])
+    write_json(asked.out / "ray.json", found)
+    write_text(asked.out / "ray.md", page(found))
+
+
+def suite_figures(tasks: int) -> dict[str, Any]:
+    """Play a suite here, and on a cluster that loses a node in the middle."""
+    suite = Suite(
+        id="cluster",
+        scenarios=(
+            ScenarioConfig(name="signals", type="signal_throughput", n_seeds=tasks * SEEDS_AT_ONCE),
+        ),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        here = played(suite, Path(folder) / "here", Silence())
+        cluster = SmallCluster(3)
+        watch = KillingWatch(tasks * SEEDS_AT_ONCE // 2, cluster.kill)
+        try:
+            with executing("ray", cluster.address):
+                there = played(suite, Path(folder) / "there", watch, workers=3)
+        finally:
+            cluster.close()
+    return {
+        "tasks": tasks,
+        "episodes": tasks * SEEDS_AT_ONCE,
+        "nodes": 3,
+        "killed": int(watch.killed),
+        "report_bytes": len(here["report"]),
+        "report_hash": fingerprint(here["report"]),
+        "same_report": here["report"] == there["report"],
+        "exit_codes": [here["exit_code"], there["exit_code"]],
+        "episodes_played": [here["played"], there["played"]],
+        "seconds": [here["seconds"], there["seconds"]],
+    }
+
+
+def played(suite: Suite, home: Path, watch: Silence, workers: int = 2) -> dict[str, Any]:
+    """Return the report of a suite as text, and how long it took."""
+    options = RunOptions(
+        suite=suite,
+        subject=Subject(suite.desk, suite.agent),
+        workers=workers,
+        timings=False,
+        command=("agent-gym", "run"),
+    )
+    begun_s = CLOCK.monotonic_s()
+    done = run_suite(options, Workspace(home), clock=ManualClock(DATE_NS), watch=watch)
+    return {
+        "report": done.places["report"].read_text(encoding="utf-8"),
+        "exit_code": done.exit_code,
+        "played": done.played,
+        "seconds": round(CLOCK.monotonic_s() - begun_s, 1),
+    }
+
+
+def overhead_figures() -> list[dict[str, Any]]:
+    """Return what each executor adds to jobs of known length, with one worker and with two."""
+    found = []
+    cluster = SmallCluster(2)
+    try:
+        for kind in ("local", "ray"):
+            with executing(kind, cluster.address if kind == "ray" else None):
+                found += [measured(kind, n) for n in (1, 2)]
+    finally:
+        cluster.close()
+    return found
+
+
+def measured(kind: str, workers: int) -> dict[str, Any]:
+    """Return the start and the time of a job at each length; rows are compared elsewhere."""
+    begun_s = CLOCK.monotonic_s()
+    rows = []
+    with make_executor(workers, imports=IMPORTS) as executor:
+        executor.run([BusyJob(seed=i) for i in range(workers)])
+        start_s = CLOCK.monotonic_s() - begun_s
+        for seconds in LENGTHS_S:
+            n = int(min(MOST, max(FEWEST, SPENT_S * workers / max(seconds, 1e-3))))
+            jobs = [BusyJob(seed=i, seconds=seconds) for i in range(n)]
+            begun_s = CLOCK.monotonic_s()
+            batch = executor.run(jobs)
+            took_s = CLOCK.monotonic_s() - begun_s
+            rows.append(
+                {
+                    "job_s": seconds,
+                    "jobs": n,
+                    "seconds": round(took_s, 3),
+                    "added_ms": round(1e3 * (took_s * workers / n - seconds), 3),
+                    "hash": fingerprint(to_json(batch.rows)),
+                }
+            )
+    return {"executor": kind, "workers": workers, "start_s": round(start_s, 2), "lengths": rows}
+
+
+def model_figures(overhead: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the overheads that the model is given, and where a cluster begins to pay off."""
+    own = {kind: _overhead(overhead, kind) for kind in ("local", "ray")}
+    rows = [
+        {
+            "job_s": job_s,
+            "here": here,
+            "there": there,
+            "jobs": break_even_jobs(job_s, (here, own["local"]), (there, own["ray"])),
+        }
+        for job_s in LENGTHS_S[1:]
+        for here, there in SIZES
+    ]
+    said = {kind: each.model_dump() for kind, each in own.items()}
+    return {"overhead": said, "break_even": rows}
+
+
+def _overhead(found: list[dict[str, Any]], kind: str) -> Overhead:
+    """Return the overhead of one worker on empty jobs, where nothing else is measured."""
+    one = next(each for each in found if each["executor"] == kind and each["workers"] == 1)
+    return Overhead(start_s=one["start_s"], job_s=max(0.0, one["lengths"][0]["added_ms"] / 1e3))
+
+
+def page(found: dict[str, Any]) -> str:
+    """Return the page of the figures."""
+    suite = found["suite"]
+    same = "the same bytes" if suite["same_report"] else "OTHER BYTES"
+    lines = [
+        "# A cluster against one machine",
+        "",
+        f"Made by `{found['command']}` on {found['machine']['cpus']} cores, Ray "
+        f"{found['versions']['ray']}. Load before and after: {found['load_before']}, "
+        f"{found['load_after']}; above the number of cores all times are too long.",
+        "",
+        "## A node is killed in the middle",
+        "",
+        f"{suite['tasks']:,} jobs ({suite['episodes']:,} episodes) on {suite['nodes']} nodes of "
+        f"one processor each, {suite['killed']} killed after half of them: the report "
+        f"({suite['report_bytes']:,} bytes) has {same} as that of the local run, exit codes "
+        f"{suite['exit_codes'][0]} and {suite['exit_codes'][1]}, episodes counted "
+        f"{suite['episodes_played'][0]:,} and {suite['episodes_played'][1]:,}. Seconds: "
+        f"{suite['seconds'][0]} here with 2 workers, {suite['seconds'][1]} there with 3.",
+        "",
+        "## What an executor adds to a job",
+        "",
+        "Milliseconds of a worker for each job, beside the work itself.",
+        "",
+        "| executor | workers | start s | "
+        + " | ".join(_length(each) for each in LENGTHS_S)
+        + " |",
+        "|---|---|---|" + "---|" * len(LENGTHS_S),
+    ]
+    for each in found["overhead"]:
+        cells = " | ".join(f"{row['added_ms']:.2f}" for row in each["lengths"])
+        lines.append(f"| {each['executor']} | {each['workers']} | {each['start_s']} | {cells} |")
+    lines += [
+        "",
+        "## When a cluster pays off",
+        "",
+        "Jobs from which the model (`agent_gym.rollouts.cluster.sizing`) says that a cluster is "
+        "faster than one machine.",
+        "",
+        "| job | cores here | cores there | jobs |",
+        "|---|---|---|---|",
+    ]
+    for row in found["model"]["break_even"]:
+        jobs = "never" if row["jobs"] is None else f"{row['jobs']:,}"
+        lines.append(f"| {_length(row['job_s'])} | {row['here']} | {row['there']} | {jobs} |")
+    return "\n".join(lines) + "\n"
+
+
+def _length(seconds: float) -> str:
+    return (
+        "empty" if seconds == 0.0 else f"{seconds:g} s" if seconds >= 1 else f"{seconds * 1e3:g} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()
