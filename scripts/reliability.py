@@ -1,0 +1,159 @@
+"""Play the fifty cases of docs/reliability.md, with and without each guard, and write the page.
+
+``python -m scripts.reliability`` plays every test that the register names (tests/reliability/cases)
+in full: they must pass. Then each guard is taken away, one at a time, and the tests that watch it
+must fail. ``--cases 5,7`` plays some of them, ``--quick`` plays the short form and leaves the long
+tests out, ``--check`` plays nothing and says whether the page is that of the register.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from agent_gym.agents.doors.probe import probe
+from agent_gym.core.clock import SystemClock
+from agent_gym.core.files import write_json, write_text
+from agent_gym.pipeline.nightly.times import iso
+from scripts.reliability_page import PAGE, page
+from tests.reliability.registry import ROOT, Case, Mutant, key_of, load
+
+RESULTS = ROOT / "docs" / "results" / "reliability.json"
+MUTATION = ROOT / "tests" / "reliability" / "mutation"
+HEAVY = frozenset((ROOT / "tests" / "heavy.txt").read_text(encoding="utf-8").split())
+LONGEST_S = 280
+GREEN, RED = 0, 1
+Outcomes = dict[str, dict[str, int]]
+
+
+def pytest_run(
+    nodes: Iterable[str], *, mutant: str | None = None, full: bool = False, jobs: int = 0
+) -> tuple[int, Outcomes, str]:
+    """Play tests in a process of their own.
+
+    Returns:
+        The exit code, how many cases of each test passed, failed, broke or were skipped, and what
+        was said.
+    """
+    with tempfile.TemporaryDirectory(prefix="agent-gym-reliability-") as folder:
+        report = Path(folder) / "junit.xml"
+        env = dict(os.environ) | {"HYPOTHESIS_STORAGE_DIRECTORY": folder, "CI": "true"}
+        path = [str(ROOT)] if mutant is None else [str(MUTATION), str(ROOT)]
+        env["PYTHONPATH"] = os.pathsep.join([*path, *filter(None, [env.get("PYTHONPATH")])])
+        env |= {"AGENT_GYM_MUTANT": mutant} if mutant else {}
+        env |= {"AGENT_GYM_RELIABILITY": "full"} if full else {}
+        words = [sys.executable, "-m", "pytest", "-q", "-n", str(jobs), "-p", "no:cacheprovider"]
+        words += ["--timeout", str(LONGEST_S), "--durations", "0", "--tb", "line", "-rN"]
+        words += [f"--junitxml={report}", *nodes]
+        done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+        found = outcomes(report) if report.is_file() else {}
+    return done.returncode, found, done.stdout[-4_000:] + done.stderr[-2_000:]
+
+
+def outcomes(junit: Path) -> Outcomes:
+    """Return how often each test passed, failed, broke (in its setting up) or was skipped."""
+    found: Outcomes = {}
+    for case in ElementTree.parse(junit).getroot().iter("testcase"):
+        key = key_of(f"{case.get('classname')}::{case.get('name')}")
+        kinds = {part.tag for part in case}
+        kind = next((one for one in ("failure", "error", "skipped") if one in kinds), "passed")
+        tally = found.setdefault(key, {})
+        tally[kind] = tally.get(kind, 0) + 1
+    return found
+
+
+def judged(mutant: Mutant) -> str:
+    """Take a guard away and return whether its tests noticed: ``caught``, or what happened."""
+    code, found, said = pytest_run(mutant.red, mutant=mutant.name)
+    blind = [node for node in mutant.red if "failure" not in found.get(key_of(node), {})]
+    if code == RED and not blind:
+        return "caught"
+    if code not in (GREEN, RED) or not found:
+        return f"broken: pytest ended with {code}: {said.strip().splitlines()[-1:]}"
+    return f"missed by {', '.join(blind)}"
+
+
+def played(cases: Iterable[Case], *, full: bool, jobs: int) -> Outcomes:
+    """Play the tests of the cases as they are."""
+    nodes = sorted({node for case in cases for node in (*case.tests, *case.planted)})
+    if not full:
+        nodes = [node for node in nodes if key_of(node) not in HEAVY]
+    code, found, said = pytest_run(nodes, full=full, jobs=jobs)
+    if code not in (GREEN, RED):
+        sys.exit(f"pytest ended with {code}:\n{said}")
+    lost = [node for node in nodes if key_of(node) not in found]
+    if lost:
+        sys.exit(f"the register names tests that were not played: {lost}")
+    return found
+
+
+def main() -> int:
+    """Play, keep what came of it, write the page; 1 if a promise does not hold."""
+    asked = _asked()
+    cases, kept = load(), _kept()
+    if asked.check:
+        right = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page(cases, kept)
+        sys.stdout.write(f"{PAGE.name} is {'' if right else 'not '}that of the register\n")
+        return 0 if right else 1
+    chosen = [one for one in cases.values() if asked.cases in (None, []) or one.number in asked.cases]
+    if not asked.page_only:
+        _play(chosen, asked, kept)
+    write_json(RESULTS, kept)
+    write_text(PAGE, page(cases, kept))
+    bad = [key for key, tally in kept["tests"].items() if {"failure", "error"} & set(tally)]
+    missed = [f"{name}: {how}" for name, how in kept["mutants"].items() if how != "caught"]
+    for line in (*bad, *missed):
+        sys.stdout.write(f"does not hold: {line}\n")
+    sys.stdout.write(f"{len(chosen)} cases, {len(bad)} tests fail, {len(missed)} guards missed\n")
+    return 1 if bad or missed else 0
+
+
+def _play(chosen: list[Case], asked: argparse.Namespace, kept: dict[str, Any]) -> None:
+    if not asked.guards_only:
+        kept["tests"] |= played(chosen, full=not asked.quick, jobs=asked.jobs)
+    for mutant in (one for case in chosen for one in case.mutants):
+        if asked.quick and not mutant.quick:
+            continue
+        how = kept["mutants"][mutant.name] = judged(mutant)
+        sys.stdout.write(f"case {mutant.case:2d}  {mutant.name}: {how}\n")
+        sys.stdout.flush()
+    known = load().values()
+    tests = {key_of(node) for case in known for node in (*case.tests, *case.planted)}
+    guards = {one.name for case in known for one in case.mutants}
+    kept["tests"] = {key: kept["tests"][key] for key in sorted(tests & set(kept["tests"]))}
+    kept["mutants"] = {key: kept["mutants"][key] for key in sorted(guards & set(kept["mutants"]))}
+    kept["date"] = iso(SystemClock().now_ns())[:10]
+    kept["form"] = "quick" if asked.quick else "full"
+    kept["system"] = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    kept["isolation"] = probe().level or "none"
+
+
+def _kept() -> dict[str, Any]:
+    if not RESULTS.is_file():
+        return {"format": "agent_gym.reliability/1", "tests": {}, "mutants": {}}
+    found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return found
+
+
+def _asked() -> argparse.Namespace:
+    words = argparse.ArgumentParser(prog="python -m scripts.reliability", description=__doc__)
+    words.add_argument("--cases", type=lambda text: [int(one) for one in text.split(",")])
+    words.add_argument("--quick", action="store_true", help="short forms, quick guards alone")
+    words.add_argument("--check", action="store_true", help="only compare page and register")
+    words.add_argument("--page-only", action="store_true", help="only write the page again")
+    words.add_argument("--guards-only", action="store_true", help="only take guards away")
+    words.add_argument("--jobs", type=int, default=2, help="processes for the tests")
+    return words.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
