@@ -10,76 +10,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 from agent_gym.agents.doors.probe import probe
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.files import write_json, write_text
 from agent_gym.pipeline.nightly.times import iso
 from scripts.reliability_page import PAGE, page
-from tests.reliability.registry import ROOT, Case, Mutant, key_of, load
+from scripts.reliability_play import GREEN, RED, Outcomes, judged, pytest_run
+from tests.reliability.registry import ROOT, Case, key_of, load
 
 RESULTS = ROOT / "docs" / "results" / "reliability.json"
-MUTATION = ROOT / "tests" / "reliability" / "mutation"
 HEAVY = frozenset((ROOT / "tests" / "heavy.txt").read_text(encoding="utf-8").split())
-LONGEST_S = 280
-GREEN, RED = 0, 1
-Outcomes = dict[str, dict[str, int]]
-
-
-def pytest_run(
-    nodes: Iterable[str], *, mutant: str | None = None, full: bool = False, jobs: int = 0
-) -> tuple[int, Outcomes, str]:
-    """Play tests in a process of their own.
-
-    Returns:
-        The exit code, how many cases of each test passed, failed, broke or were skipped, and what
-        was said.
-    """
-    with tempfile.TemporaryDirectory(prefix="agent-gym-reliability-") as folder:
-        report = Path(folder) / "junit.xml"
-        env = dict(os.environ) | {"HYPOTHESIS_STORAGE_DIRECTORY": folder, "CI": "true"}
-        path = [str(ROOT)] if mutant is None else [str(MUTATION), str(ROOT)]
-        env["PYTHONPATH"] = os.pathsep.join([*path, *filter(None, [env.get("PYTHONPATH")])])
-        env |= {"AGENT_GYM_MUTANT": mutant} if mutant else {}
-        env |= {"AGENT_GYM_RELIABILITY": "full"} if full else {}
-        words = [sys.executable, "-m", "pytest", "-q", "-n", str(jobs), "-p", "no:cacheprovider"]
-        words += ["--timeout", str(LONGEST_S), "--durations", "0", "--tb", "line", "-rN"]
-        words += [f"--junitxml={report}", *nodes]
-        done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-        found = outcomes(report) if report.is_file() else {}
-    return done.returncode, found, done.stdout[-4_000:] + done.stderr[-2_000:]
-
-
-def outcomes(junit: Path) -> Outcomes:
-    """Return how often each test passed, failed, broke (in its setting up) or was skipped."""
-    found: Outcomes = {}
-    for case in ElementTree.parse(junit).getroot().iter("testcase"):
-        key = key_of(f"{case.get('classname')}::{case.get('name')}")
-        kinds = {part.tag for part in case}
-        kind = next((one for one in ("failure", "error", "skipped") if one in kinds), "passed")
-        tally = found.setdefault(key, {})
-        tally[kind] = tally.get(kind, 0) + 1
-    return found
-
-
-def judged(mutant: Mutant) -> str:
-    """Take a guard away and return whether its tests noticed: ``caught``, or what happened."""
-    code, found, said = pytest_run(mutant.red, mutant=mutant.name)
-    blind = [node for node in mutant.red if "failure" not in found.get(key_of(node), {})]
-    if code == RED and not blind:
-        return "caught"
-    if code not in (GREEN, RED) or not found:
-        return f"broken: pytest ended with {code}: {said.strip().splitlines()[-1:]}"
-    return f"missed by {', '.join(blind)}"
 
 
 def played(cases: Iterable[Case], *, full: bool, jobs: int) -> Outcomes:
@@ -104,7 +49,9 @@ def main() -> int:
         right = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == page(cases, kept)
         sys.stdout.write(f"{PAGE.name} is {'' if right else 'not '}that of the register\n")
         return 0 if right else 1
-    chosen = [one for one in cases.values() if asked.cases in (None, []) or one.number in asked.cases]
+    chosen = [
+        one for one in cases.values() if asked.cases in (None, []) or one.number in asked.cases
+    ]
     if not asked.page_only:
         _play(chosen, asked, kept)
     write_json(RESULTS, kept)

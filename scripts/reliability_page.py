@@ -11,13 +11,14 @@ PAGE = ROOT / "docs" / "reliability.md"
 NOTE = "<!-- Made by scripts/reliability.py (make reliability): do not edit. -->\n\n"
 HEAD = """# Fifty ways in which things go wrong
 
-Each case below says what is promised, what is **not** promised, which tests show it and how they came out when all
-was played last. A test that cannot fail shows nothing. So every guard has a mutant: the guard is taken away, and
-the tests that watch it must fail. `make reliability` does all of that and writes this page; the quick form of the tests is in
-`make test`.
+Each case below says what is promised, what is **not** promised, which tests show it and how they
+came out when all was played last. A test that cannot fail shows nothing. So guards have mutants: a
+guard is taken away, and the tests that watch it must fail. `make reliability` does all of that and
+writes this page; the short form of the tests is in `make test`.
 
-These promises are about the paths that the tests take. They do not establish that every path of the program keeps them. What
-nothing stands in the way of is listed in the [threat model](threat_model.md).
+These promises are about the paths that the tests take. They do not establish that every path of the
+program keeps them. What nothing stands in the way of is listed in the
+[threat model](threat_model.md).
 
 """
 
@@ -53,8 +54,8 @@ def _last(kept: Mapping[str, Any]) -> list[str]:
     if "date" not in kept:
         return ["Nothing has been played yet.\n"]
     words = (
-        f"Last played {kept['date']}, in {kept['form']}, on {kept['system']}; isolation of programs: "
-        f"`{kept['isolation']}`. A test that is skipped needs what that machine did not have."
+        f"Last played {kept['date']} on {kept['system']}, in its {kept['form']} form; isolation of "
+        f"programs: `{kept['isolation']}`. A test that is skipped needs what that machine did not have."
     )
     return [words + "\n"]
 

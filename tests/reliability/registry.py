@@ -26,6 +26,7 @@ class Mutant:
     becomes: str
     red: tuple[str, ...]
     quick: bool
+    fresh: bool  # it acts while modules are imported, so they must be imported anew
 
     @property
     def name(self) -> str:
@@ -75,9 +76,7 @@ def _case(number: int, said: dict) -> Case:
 
 def _mutant(number: int, said: dict) -> Mutant:
     quick = said.pop("quick", False)
-    mutant = Mutant(
-        number, said.pop("guard"), said.pop("becomes"), tuple(said.pop("red")), quick
-    )
+    mutant = Mutant(number, said.pop("guard"), said.pop("becomes"), tuple(said.pop("red")), quick)
     if said:
         _unknown(number, said)
     return mutant

@@ -1,14 +1,19 @@
-"""What a guard can become: a call that guards nothing, or a limit that limits nothing."""
+"""What a guard can become: a call that guards nothing, a limit that limits nothing, other code."""
 
 import ast
+import hashlib
+import inspect
 import re
+import sys
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 
 _SHAPE = re.compile(r"(\w+)(?:\((.*)\))?", re.DOTALL)
 
 
 def plant(module, place, becomes):
-    """Replace an attribute of a module, or of a class in it."""
+    """Replace an attribute of a module, or of a class in it, wherever it has been taken to."""
     owner = module
     *way, name = place.split(".")
     for step in way:
@@ -16,11 +21,21 @@ def plant(module, place, becomes):
     plain = vars(owner)[name]
     inner = getattr(plain, "__func__", plain)
     kind, said = _SHAPE.fullmatch(becomes).groups()
-    value = None if said is None else ast.literal_eval(said)
-    new = MUTANTS[kind](inner, value)
+    new = MUTANTS[kind](inner, None if said is None else ast.literal_eval(said))
     if isinstance(plain, (staticmethod, classmethod)):
         new = type(plain)(new)
+    if new is plain:
+        return
     setattr(owner, name, new)
+    if owner is module and callable(plain):
+        _everywhere(plain, new)
+
+
+def _everywhere(plain, new):
+    for module in list(sys.modules.values()):
+        for name, value in list(vars(module).items()) if hasattr(module, "__dict__") else ():
+            if value is plain and module.__name__.startswith("agent_gym"):
+                setattr(module, name, new)
 
 
 def nothing(_plain, _value):
@@ -44,30 +59,6 @@ def pattern(_plain, value):
     return re.compile(value, re.DOTALL)
 
 
-def quiet(plain, _value):
-    """Do it, but swallow the refusal."""
-
-    def tried(*args, **named):
-        try:
-            return plain(*args, **named)
-        except Exception:  # noqa: BLE001 - that is the point
-            return None
-
-    return tried
-
-
-def without(plain, value):
-    """Call it with these keywords set."""
-    return lambda *args, **named: plain(*args, **{**named, **value})
-
-
-def answers_later(_plain, value):
-    async def done(*_, **__):
-        return value
-
-    return done
-
-
 def open_door(_plain, _value):
     """A context that lets everybody in."""
 
@@ -89,17 +80,36 @@ def in_place(_plain, _value):
     return straight
 
 
+def source(plain, value):
+    """Swap the code of a function for the same text with a piece replaced: ``[old, new]``."""
+    old, new = value
+    function = inspect.unwrap(plain)
+    text, own = Path(function.__code__.co_filename).read_text("utf-8"), inspect.getsource(function)
+    if own.count(old) != 1 or text.count(own) != 1:
+        raise ValueError(f"{function.__qualname__} does not say {old!r} once")
+    code = compile(text.replace(own, own.replace(old, new)), function.__code__.co_filename, "exec")
+    function.__code__ = _find(code, function.__qualname__)
+    return plain
+
+
+def _find(code, qualname):
+    waiting = [code]
+    while waiting:
+        one = waiting.pop()
+        if one.co_qualname == qualname:
+            return one
+        waiting += [each for each in one.co_consts if inspect.iscode(each)]
+    raise ValueError(f"there is no {qualname}")
+
+
 def edited(plain, value):
     """Return a copy of a file, a piece of its text replaced: ``[old, new]``."""
-    import hashlib  # noqa: PLC0415
-    import tempfile  # noqa: PLC0415
-
     old, new = value
     text = plain.read_text(encoding="utf-8")
-    if old not in text:
-        raise ValueError(f"{plain} does not say {old!r}")
+    if text.count(old) != 1:
+        raise ValueError(f"{plain} does not say {old!r} once")
     name = hashlib.sha256((old + new).encode()).hexdigest()[:12]
-    copy = type(plain)(tempfile.gettempdir()) / f"planted-{name}-{plain.name}"
+    copy = Path(tempfile.gettempdir()) / f"planted-{name}-{plain.name}"
     copy.write_text(text.replace(old, new), encoding="utf-8")
     return copy
 
@@ -110,10 +120,8 @@ MUTANTS = {
     "argument": argument,
     "is_now": is_now,
     "pattern": pattern,
-    "quiet": quiet,
-    "without": without,
-    "answers_later": answers_later,
     "open_door": open_door,
     "in_place": in_place,
+    "source": source,
     "edited": edited,
 }
