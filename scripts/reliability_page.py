@@ -55,7 +55,7 @@ def _last(kept: Mapping[str, Any]) -> list[str]:
         return ["Nothing has been played yet.\n"]
     words = (
         f"Last played {kept['date']} on {kept['system']}, in its {kept['form']} form; isolation of "
-        f"programs: `{kept['isolation']}`. A test that is skipped needs what that machine did not have."
+        f"programs: `{kept['isolation']}`. A skipped test needs what that machine did not have."
     )
     return [words + "\n"]
 

@@ -122,21 +122,29 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number that JSON knows")
 
 
-class _StrictLoader(yaml.SafeLoader):
-    """YAML without aliases and without a key given twice."""
+class BoundedLoader(yaml.SafeLoader):
+    """Plain YAML that is not nested too deeply."""
 
     depth = 0
 
     @override
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.events.AliasEvent):
-            raise yaml.YAMLError("aliases are not allowed")
         self.depth += 1
         if self.depth > 2 * DEEPEST:  # before it is built: a deep file must not cost anything
             raise RecursionError
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
+
+
+class _StrictLoader(BoundedLoader):
+    """YAML without aliases and without a key given twice."""
+
+    @override
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.events.AliasEvent):
+            raise yaml.YAMLError("aliases are not allowed")
+        return super().compose_node(parent, index)
 
     @override
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

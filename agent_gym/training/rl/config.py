@@ -14,7 +14,7 @@ from typing_extensions import override
 from agent_gym.agents.sb3.config import CONFIGS, AgentConfig, OnPolicyConfig
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, configure, unknown
-from agent_gym.evaluation.plain_file import bounded_text, check_expansion
+from agent_gym.evaluation.plain_file import BoundedLoader, bounded_text, check_expansion
 
 MARKET = "market"
 """The environment that is our own market; every other name is an id of Gymnasium."""
@@ -183,7 +183,7 @@ class TwiceError(yaml.YAMLError):
         self.key, self.first_line, self.line = key, first_line, line
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(BoundedLoader):
     """Reads plain data, and refuses a key that is there twice and what would never end."""
 
     @override
