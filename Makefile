@@ -6,7 +6,7 @@ BROWSER := .venv/.browser
 DATABASE := .venv/.database
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test test-all weigh lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results reference docs clean
+.PHONY: help gym harness demo train-lander results test test-all weigh lint format reliability bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results reference docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -55,6 +55,9 @@ lint: $(READY)           ## style, types, import order, file sizes
 format: $(READY)         ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+reliability: $(READY) $(BROWSER) $(DATABASE)   ## the fifty cases in full, with and without each guard (an hour or two)
+	$(BIN)/python -m scripts.reliability
 
 bench: $(READY)          ## speed against the bare loop and every peer that installs
 	$(BIN)/python -m benchmarks --install-peers

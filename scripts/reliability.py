@@ -54,8 +54,9 @@ def main() -> int:
     ]
     if not asked.page_only:
         _play(chosen, asked, kept)
-    write_json(RESULTS, kept)
-    write_text(PAGE, page(cases, kept))
+    if not asked.dry_run:
+        write_json(RESULTS, kept)
+        write_text(PAGE, page(cases, kept))
     bad = [key for key, tally in kept["tests"].items() if {"failure", "error"} & set(tally)]
     missed = [f"{name}: {how}" for name, how in kept["mutants"].items() if how != "caught"]
     for line in (*bad, *missed):
@@ -70,12 +71,12 @@ def _play(chosen: list[Case], asked: argparse.Namespace, kept: dict[str, Any]) -
     for mutant in (one for case in chosen for one in case.mutants):
         if asked.quick and not mutant.quick:
             continue
-        how = kept["mutants"][mutant.name] = judged(mutant)
+        how = kept["mutants"][mutant.key] = judged(mutant)
         sys.stdout.write(f"case {mutant.case:2d}  {mutant.name}: {how}\n")
         sys.stdout.flush()
     known = load().values()
     tests = {key_of(node) for case in known for node in (*case.tests, *case.planted)}
-    guards = {one.name for case in known for one in case.mutants}
+    guards = {one.key for case in known for one in case.mutants}
     kept["tests"] = {key: kept["tests"][key] for key in sorted(tests & set(kept["tests"]))}
     kept["mutants"] = {key: kept["mutants"][key] for key in sorted(guards & set(kept["mutants"]))}
     kept["date"] = iso(SystemClock().now_ns())[:10]
@@ -98,6 +99,7 @@ def _asked() -> argparse.Namespace:
     words.add_argument("--check", action="store_true", help="only compare page and register")
     words.add_argument("--page-only", action="store_true", help="only write the page again")
     words.add_argument("--guards-only", action="store_true", help="only take guards away")
+    words.add_argument("--dry-run", action="store_true", help="write nothing")
     words.add_argument("--jobs", type=int, default=2, help="processes for the tests")
     return words.parse_args()
 

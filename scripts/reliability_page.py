@@ -44,7 +44,7 @@ def result(case: Case, kept: Mapping[str, Any]) -> str:
 
 def guards(case: Case, kept: Mapping[str, Any]) -> str:
     """Return how many of its guards were missed by the tests when they were gone."""
-    found = [kept["mutants"].get(one.name, "not tried") for one in case.mutants]
+    found = [kept["mutants"].get(one.key, "not tried") for one in case.mutants]
     parts = [f"{found.count('caught')} of {len(found)}"] if found else []
     parts += [f"{len(case.planted)} planted in the test"] if case.planted else []
     return ", ".join(parts) or "none"
@@ -81,7 +81,7 @@ def _section(case: Case, kept: Mapping[str, Any]) -> Iterator[str]:
         yield "| guard | taken away by | result |"
         yield "|---|---|---|"
         for one in case.mutants:
-            how = kept["mutants"].get(one.name, "not tried")
+            how = kept["mutants"].get(one.key, "not tried")
             yield f"| `{one.guard}` | `{_cell(one.becomes)}` | {_cell(how)} |"
         yield ""
 

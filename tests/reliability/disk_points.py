@@ -39,7 +39,7 @@ class Points:
             path, _mode, flags = args
             if isinstance(path, int) or not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
                 return
-        elif event not in CHANGES:
+        elif event not in CHANGES or (event == "os.mkdir" and Path(args[0]).exists()):
             return
         if str(args[0]).startswith(self.root):
             self.meet(removal=event in ("os.remove", "os.rmdir"))

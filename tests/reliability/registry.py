@@ -30,7 +30,13 @@ class Mutant:
 
     @property
     def name(self) -> str:
+        """Return what is planted, in the words of ``mutation``."""
         return f"{self.guard}={self.becomes}"
+
+    @property
+    def key(self) -> str:
+        """Return what its result is kept under."""
+        return f"{self.case}: {self.name}"
 
 
 @dataclass(frozen=True)

@@ -173,8 +173,8 @@ class Disk:
 @pytest.mark.parametrize("name", WRITERS)
 def test_after_a_power_cut_a_name_leads_to_whole_content(tmp_path, monkeypatch, name):
     root = tmp_path / "root"
-    WRITERS[name](root, "old")
     disk = Disk(monkeypatch)
+    WRITERS[name](root, "old")
     WRITERS[name](root, "new")
     assert disk.wrong == []
     assert disk.moved == {}, "a power cut would take back what was said to be written"

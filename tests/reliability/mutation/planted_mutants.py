@@ -83,7 +83,7 @@ def in_place(_plain, _value):
 def source(plain, value):
     """Swap the code of a function for the same text with a piece replaced: ``[old, new]``."""
     old, new = value
-    function = inspect.unwrap(plain)
+    function = inspect.unwrap(plain.fget if isinstance(plain, property) else plain)
     text, own = Path(function.__code__.co_filename).read_text("utf-8"), inspect.getsource(function)
     if own.count(old) != 1 or text.count(own) != 1:
         raise ValueError(f"{function.__qualname__} does not say {old!r} once")
