@@ -81,8 +81,14 @@ def _case(number: int, said: dict) -> Case:
 
 
 def _mutant(number: int, said: dict) -> Mutant:
-    quick = said.pop("quick", False)
-    mutant = Mutant(number, said.pop("guard"), said.pop("becomes"), tuple(said.pop("red")), quick)
+    mutant = Mutant(
+        number,
+        said.pop("guard"),
+        said.pop("becomes"),
+        tuple(said.pop("red")),
+        said.pop("quick", False),
+        said.pop("fresh", False),
+    )
     if said:
         _unknown(number, said)
     return mutant

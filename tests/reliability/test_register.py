@@ -136,7 +136,8 @@ def test_a_few_guards_are_missed_when_they_are_gone():
 def test_a_test_that_would_not_notice_is_found_out():
     """Takes a guard away that the named test does not watch."""
     blind = (
-        "from scripts.reliability_play import judged; from tests.reliability.registry import Mutant;"
+        "from scripts.reliability_play import judged\n"
+        "from tests.reliability.registry import Mutant\n"
         "print(judged(Mutant(9, 'agent_gym.markets.quality:_Search.bad_rows', 'returns(())',"
         " ('tests/markets/test_quality.py::test_a_clean_series_has_no_issue',), True, False)))"
     )
