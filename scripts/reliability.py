@@ -20,7 +20,7 @@ from agent_gym.core.clock import SystemClock
 from agent_gym.core.files import write_json, write_text
 from agent_gym.pipeline.nightly.times import iso
 from scripts.reliability_page import PAGE, page
-from scripts.reliability_play import GREEN, RED, Outcomes, judged, pytest_run
+from scripts.reliability_play import GREEN, RED, Outcomes, judged, pytest_run, warm_up
 from tests.reliability.registry import ROOT, Case, key_of, load
 
 RESULTS = ROOT / "docs" / "results" / "reliability.json"
@@ -68,9 +68,9 @@ def main() -> int:
 def _play(chosen: list[Case], asked: argparse.Namespace, kept: dict[str, Any]) -> None:
     if not asked.guards_only:
         kept["tests"] |= played(chosen, full=not asked.quick, jobs=asked.jobs)
-    for mutant in (one for case in chosen for one in case.mutants):
-        if asked.quick and not mutant.quick:
-            continue
+    mutants = [one for case in chosen for one in case.mutants if one.quick or not asked.quick]
+    warm_up(mutants)
+    for mutant in mutants:
         how = kept["mutants"][mutant.key] = judged(mutant)
         sys.stdout.write(f"case {mutant.case:2d}  {mutant.name}: {how}\n")
         sys.stdout.flush()

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -63,6 +65,17 @@ def judged(mutant: Mutant) -> str:
     if code not in (GREEN, RED) or not found:
         return f"broken: pytest ended with {code}: {' '.join(said.split()[-40:])}"
     return f"missed by {', '.join(blind)}"
+
+
+def warm_up(mutants: Iterable[Mutant]) -> None:
+    """Import what the forks need, once: guards, plug-ins and tests."""
+    asked = [mutant for mutant in mutants if not mutant.fresh]
+    for mutant in asked:
+        import_module(mutant.guard.partition(":")[0])
+    nodes = sorted({node for mutant in asked for node in mutant.red})
+    if nodes:
+        with redirect_stdout(StringIO()):
+            pytest.main(["--collect-only", "-qq", "-n", "0", "-p", "no:cacheprovider", *nodes])
 
 
 def _fresh(mutant: Mutant) -> tuple[int, Outcomes, str]:

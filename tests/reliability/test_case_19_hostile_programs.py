@@ -23,7 +23,8 @@ from tests.doors.door_samples import alive, hostile, pipe_ref, played
 from tests.samples import random_bars
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the cage is Linux's")
-SEALED = {"require": "sealed", "answer_s": 30.0}
+PATIENT = {"start_s": 300.0, "answer_s": 200.0}
+SEALED = {"require": "sealed"} | PATIENT
 TRY = """import ctypes, signal, socket
 won = []
 def attempt(name, deed):
@@ -185,7 +186,7 @@ def test_its_disk_ends(tmp_path):
         "many files": (
             "[open(os.environ['TMPDIR'] + f'/{k}', 'wb').write(b'x' * (1 << 20)) for k in range(9)]"
         ),
-        "many names": "[open(os.environ['TMPDIR'] + f'/n{k}', 'wb') for k in range(100_000)]",
+        "many names": "[open(os.environ['TMPDIR'] + f'/n{k}', 'wb').close() for k in range(9_000)]",
         "open files": "held.extend(open('/dev/null') for _ in range(1_000))",
     }
     deeds = {"hold": "globals().__setitem__('held', [])"} | deeds
@@ -199,13 +200,13 @@ def test_its_disk_ends(tmp_path):
     [
         "answer(question, target=0.0, rationale='x' * 60_000_000)",
         "answer(question, target=[0.0] * 1_000_000)",
-        "sys.stderr.write('y' * 30_000_000); answer(question, target=[0.0] * 9)",
+        "sys.stderr.write('y' * 30_000_000); answer(question)",
     ],
     ids=["words", "orders", "notes"],
 )
 def test_a_flood_ends_the_episode_and_is_not_kept(tmp_path, deed):
     sink = MemorySink()
-    result = played(pipe_ref(hostile(tmp_path, deed), answer_s=60.0), 5, (sink,))
+    result = played(pipe_ref(hostile(tmp_path, deed), **PATIENT), 5, (sink,))
     assert (result.status, result.error["error"]) == ("error", "DoorError")
     assert len(json.dumps(result.error)) < 4_000
     assert sink.steps == []
@@ -216,9 +217,9 @@ def test_what_comes_later_changes_no_decision_of_a_program(tmp_path):
     """It is sent one row at a time, so what has not happened is nowhere in its process."""
     deed = """
     global kept
-    kept = globals().get("kept", []) + [question["features"]]
-    mean = sum(row[0] for row in kept) / len(kept)
-    answer(question, target=max(-1.0, min(1.0, 50 * (question["features"][0] - mean))))
+    seen = sum((k + 1) * (f or 0.0) for k, f in enumerate(question["features"]))
+    kept = globals().get("kept", 0.0) + seen
+    answer(question, target=1_000.0 * kept % 2.0 - 1.0)
     """
     script, n, cut = hostile(tmp_path, deed), 20, 12
 
@@ -226,7 +227,7 @@ def test_what_comes_later_changes_no_decision_of_a_program(tmp_path):
         config = MarketConfig(
             actions=ContinuousTargets(), episode_bars=n, random_start=False, warmup_bars=0
         )
-        sink, team = MemorySink(), {Role("trader"): make("agent", pipe_ref(script, answer_s=30.0))}
+        sink, team = MemorySink(), {Role("trader"): make("agent", pipe_ref(script, **PATIENT))}
         result = run_episode(MarketWorld(config, bars), Independent(team), "e", Seeds(3), (sink,))
         assert result.status == "ok", result.error
         return [float(step.decision.action) for step in sink.steps]

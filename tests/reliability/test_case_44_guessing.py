@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 
 from agent_gym.apps.api import ServiceSettings, create_app
 from agent_gym.apps.api.backoff import FREE_TRIES, LONGEST_WAIT_S
+from agent_gym.apps.api.server import configured
 from agent_gym.apps.api.tokens import FILE, TokenFile
 from agent_gym.core.clock import SECOND_NS, ManualClock
 
@@ -77,9 +78,9 @@ def port(tmp_path_factory):
     """A real server before the real door; what is behind is not started."""
     folder = tmp_path_factory.mktemp("door")
     app = create_app(ServiceSettings(folder=folder, body_timeout_s=0.3))
-    running = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", lifespan="off")
-    )
+    config = configured(app, "127.0.0.1", 0)
+    config.lifespan = "off"
+    running = uvicorn.Server(config)
     listening = running.config.bind_socket()
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
@@ -116,7 +117,7 @@ def said(port, content):
 )
 def test_a_flood_before_the_body_is_cut_off(port, flood):
     answer = said(port, flood)
-    assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), answer[:200]
+    assert not answer or answer.split()[1] in (b"400", b"413", b"414", b"431"), answer[:200]
     alive = said(port, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
     assert alive.startswith(b"HTTP/1.1 401")
 

@@ -15,6 +15,7 @@ from agent_gym.agents.doors.isolation import Isolation, Level, Limits, start_cag
 from agent_gym.agents.doors.words import DoorError
 
 PROBE = Path(__file__).with_name("probe_program.py")
+START_S = 60.0
 SECRET_NAME = "AGENT_GYM_PROBE_SECRET"
 MOST_PROCESSES, MOST_MEMORY_MB, MOST_DISK_MB = 8, 512, 4
 NEEDS: dict[Level, tuple[str, ...]] = {
@@ -54,7 +55,7 @@ def probe(*, namespaces: bool = True) -> Reached:
         argv = ("python", str(PROBE), *probe_words(port, outside))
         held = Isolation(require="limits", limits=most)
         try:
-            caged = start_caged(argv, held, namespaces=namespaces)
+            caged = start_caged(argv, held, START_S, namespaces=namespaces)
         except DoorError as error:
             return Reached(None, {"start": str(error)})
         try:
