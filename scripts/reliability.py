@@ -13,17 +13,16 @@ import json
 import platform
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from agent_gym.agents.doors.probe import probe
-from agent_gym.core.clock import SystemClock
+from agent_gym.core.clock import SECOND_NS, SystemClock
 from agent_gym.core.files import write_json, write_text
-from agent_gym.pipeline.nightly.times import iso
-from scripts.reliability_page import PAGE, page
+from scripts.reliability_page import PAGE, RESULTS, page
 from scripts.reliability_play import GREEN, RED, Outcomes, judged, pytest_run, warm_up
 from tests.reliability.registry import ROOT, Case, key_of, load
 
-RESULTS = ROOT / "docs" / "results" / "reliability.json"
 HEAVY = frozenset((ROOT / "tests" / "heavy.txt").read_text(encoding="utf-8").split())
 
 
@@ -79,7 +78,8 @@ def _play(chosen: list[Case], asked: argparse.Namespace, kept: dict[str, Any]) -
     guards = {one.key for case in known for one in case.mutants}
     kept["tests"] = {key: kept["tests"][key] for key in sorted(tests & set(kept["tests"]))}
     kept["mutants"] = {key: kept["mutants"][key] for key in sorted(guards & set(kept["mutants"]))}
-    kept["date"] = iso(SystemClock().now_ns())[:10]
+    now_s = SystemClock().now_ns() // SECOND_NS
+    kept["date"] = datetime.fromtimestamp(now_s, UTC).date().isoformat()
     kept["form"] = "quick" if asked.quick else "full"
     kept["system"] = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     kept["isolation"] = probe().level or "none"

@@ -8,6 +8,7 @@ from typing import Any
 from tests.reliability.registry import ROOT, Case, key_of
 
 PAGE = ROOT / "docs" / "reliability.md"
+RESULTS = ROOT / "docs" / "results" / "reliability.json"
 NOTE = "<!-- Made by scripts/reliability.py (make reliability): do not edit. -->\n\n"
 HEAD = """# Fifty ways in which things go wrong
 

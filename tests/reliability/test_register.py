@@ -11,8 +11,7 @@ import sys
 
 import pytest
 
-from scripts.reliability import RESULTS
-from scripts.reliability_page import PAGE, page
+from scripts.reliability_page import PAGE, RESULTS, page
 from tests.reliability.mutation.planted_mutants import MUTANTS
 from tests.reliability.registry import HERE, NUMBERS, ROOT, _case, key_of, load
 
