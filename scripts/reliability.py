@@ -73,6 +73,8 @@ def _play(chosen: list[Case], asked: argparse.Namespace, kept: dict[str, Any]) -
         how = kept["mutants"][mutant.key] = judged(mutant)
         sys.stdout.write(f"case {mutant.case:2d}  {mutant.name}: {how}\n")
         sys.stdout.flush()
+        if not asked.dry_run:  # what was found so far outlives a run that is cut short
+            write_json(RESULTS, kept)
     known = load().values()
     tests = {key_of(node) for case in known for node in (*case.tests, *case.planted)}
     guards = {one.key for case in known for one in case.mutants}

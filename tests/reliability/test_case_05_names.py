@@ -123,7 +123,7 @@ def test_no_name_becomes_a_path_outside(tmp_path, taker, name):
     assert list(tmp_path.iterdir()) in ([], [tmp_path / "home"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(name=st.text(max_size=30) | st.sampled_from(NAMES))
 def test_what_is_taken_stays_inside(tmp_path_factory, name):
     root = tmp_path_factory.getbasetemp() / "inside"

@@ -145,7 +145,7 @@ def test_nothing_of_others_can_be_looked_at(tmp_path, workspace, monkeypatch):
         "environment": "os.environ['PLANTED_API_KEY']",
         "environment of the gym": f"open('/proc/{os.getpid()}/environ').read()",
         "files of the gym": f"os.listdir('/proc/{os.getpid()}/fd')",
-        "inherited": "os.fstat(3), os.fstat(4)",
+        "inherited": "(os.fstat(3), os.fstat(4))",
         "kernel": "open('/proc/kallsyms').read()",
         "disks": "open('/dev/vda', 'rb').read(1)",
     }

@@ -13,6 +13,7 @@ from agent_gym.apps.api import ServiceSettings, create_app
 from agent_gym.apps.api.backoff import FREE_TRIES, LONGEST_WAIT_S
 from agent_gym.apps.api.server import configured
 from agent_gym.apps.api.tokens import FILE, TokenFile
+from agent_gym.apps.listening import bound
 from agent_gym.core.clock import SECOND_NS, ManualClock
 
 
@@ -81,7 +82,7 @@ def port(tmp_path_factory):
     config = configured(app, "127.0.0.1", 0)
     config.lifespan = "off"
     running = uvicorn.Server(config)
-    listening = running.config.bind_socket()
+    listening = bound("the door", "127.0.0.1", 0)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     yield listening.getsockname()[1]

@@ -65,7 +65,12 @@ def _swap(fresh: Path, target: Path, aside: Path) -> None:
         if aside.exists():
             shutil.rmtree(aside)
         target.rename(aside)
-    fresh.rename(target)
+    try:
+        fresh.rename(target)
+    except OSError:
+        if aside.exists():
+            aside.rename(target)
+        raise
     sync(target.parent)
     if aside.exists():
         shutil.rmtree(aside)
