@@ -7,7 +7,7 @@ DATABASE := .venv/.database
 S3 := .venv-s3/.ready
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results ray-results reference docs clean
+.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results ray-results reference docs clean reliability
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -68,6 +68,9 @@ lint: $(READY)           ## style, types, import order, file sizes
 format: $(READY)         ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+reliability: $(READY) $(BROWSER) $(DATABASE)   ## the fifty cases in full, with and without each guard (an hour or two)
+	$(BIN)/python -m scripts.reliability
 
 bench: $(READY)          ## speed against the bare loop and every peer that installs
 	$(BIN)/python -m benchmarks --install-peers

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.reliability.registry import key_of, numbers_of_tests
+
 settings.register_profile(
     "shared",
     deadline=None,
@@ -30,16 +32,18 @@ multiprocessing.set_forkserver_preload(
 collect_ignore_glob = ["*_samples.py", "*/tiny_scenarios.py"]
 
 HEAVY = frozenset((Path(__file__).parent / "heavy.txt").read_text().split())
+CASES = numbers_of_tests()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what takes long, by its name as pytest's XML report says it."""
+    """Mark what takes long, and what shows a case of docs/reliability.md."""
     for item in items:
-        path, *inside, name = item.nodeid.split("::")
-        place = ".".join([path.removesuffix(".py").replace("/", "."), *inside])
-        if f"{place}::{name.partition('[')[0]}" in HEAVY:
+        key = key_of(item.nodeid)
+        if key in HEAVY:
             item.add_marker("heavy")
+        for number in CASES.get(key, ()):
+            item.add_marker(pytest.mark.case(number))
 
 
 CLUSTER = "scripts.ray_cluster"

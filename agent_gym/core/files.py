@@ -40,10 +40,10 @@ def atomic_path(target: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        _sync(temporary)
+        sync(temporary)
         temporary.chmod(0o644)
         temporary.replace(target)
-        _sync(target.parent)
+        sync(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -64,7 +64,8 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Make a file or a folder last: what it holds now is there after a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from agent_gym.core.errors import StoreError
-from agent_gym.core.files import write_json
+from agent_gym.core.files import sync, write_json
 from agent_gym.core.manifest import Manifest
 from agent_gym.core.types import FloatArray
 from agent_gym.evaluation.metrics import Metrics
@@ -106,9 +106,12 @@ def staged(folder: Path) -> Iterator[Path]:
     try:
         yield stage
         try:
+            for path in sorted(stage.rglob("*"), reverse=True):
+                sync(path)
             folder.mkdir(exist_ok=True)
             for path in sorted(stage.iterdir(), key=lambda path: (path.name == RESULTS, path.name)):
                 _move(path, folder / path.name)
+            sync(folder)
         except OSError as error:
             raise StoreError("cannot write here", where=str(folder), found=error) from error
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_gym.agents.doors.isolation import Isolation, Limits, start_caged
+from agent_gym.agents.doors.isolation import Isolation, start_caged
 from agent_gym.agents.doors.probe import probe
 from agent_gym.agents.doors.words import DoorError
 from agent_gym.core import Ref, make
@@ -236,7 +236,7 @@ def test_without_namespaces_nothing_stays_either(tmp_path):
         "        os.setsid(); time.sleep(600)\n"
         "time.sleep(600)\n"
     )
-    caged = start_caged(("python", str(script)), Isolation(limits=Limits()), namespaces=False)
+    caged = start_caged(("python", str(script)), Isolation(require="limits"), namespaces=False)
     caged.end()
     assert alive(script) == []
     assert not caged.folder.exists()

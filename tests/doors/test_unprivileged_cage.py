@@ -14,7 +14,7 @@ import pytest
 
 from agent_gym.agents.doors import cage, probe_program
 from agent_gym.agents.doors.isolation import NEEDS, SYSTEM, Limits
-from agent_gym.agents.doors.probe import MOST_PROCESSES, reached_level
+from agent_gym.agents.doors.probe import MOST_DISK_MB, MOST_PROCESSES, probe_words, reached_level
 
 PYTHON, NOBODY = "/usr/bin/python3", 65_534
 
@@ -41,11 +41,11 @@ def test_a_user_without_rights_builds_a_cage(place, namespaces):
     status_r, status_w = os.pipe()
     life_r, life_w = os.pipe()
     with socket.create_server(("127.0.0.1", 0)) as server:
-        port = str(server.getsockname()[1])
-        tried = [PYTHON, str(place / "probe_program.py"), port, str(place), str(MOST_PROCESSES)]
+        tried = [PYTHON, str(place / "probe_program.py")]
         spec = {
-            "argv": [*tried, "512"],
+            "argv": [*tried, *probe_words(server.getsockname()[1], str(place))],
             "env": {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
+            "disk_mb": MOST_DISK_MB,
             "folder": str(place / "own"),
             "readable": [*SYSTEM, str(place / "probe_program.py")],
             "limits": Limits(processes=MOST_PROCESSES, memory_mb=512).as_rlimits(),

@@ -94,7 +94,7 @@ def test_a_failed_write_leaves_the_old_file(
     def refuse(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("agent_gym.core.files._sync", refuse)
+    monkeypatch.setattr("agent_gym.core.files.sync", refuse)
     with pytest.raises(StoreError, match="No space left"):
         write_series(path, make(3, (), 0, 10**18, 10**9))
     assert path.read_text() == "old"

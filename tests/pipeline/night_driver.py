@@ -30,7 +30,8 @@ from agent_gym.pipeline.nightly.lock import EXIT_LOCKED, LockHeld
 
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
 GROWING = {"open", "os.mkdir", "os.rename", "fsync", "commit"}
-POINTS = 64
+POINTS = 256 if os.environ.get("AGENT_GYM_RELIABILITY") == "full" else 64
+TURNS = 50 if POINTS > 64 else 25
 POLICY = GatePolicy(n_confirm=8, max_confirm=8, repeat=False)
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -114,7 +115,7 @@ def tomorrow(home: Path):
     )
 
 
-def race(root: Path, turns: int = 25) -> dict:
+def race(root: Path, turns: int = TURNS) -> dict:
     """Let two nights begin at once in one workspace, again and again; return their codes."""
     without_processes(setattr)
     night(root / "before", tiny_suite(n_seeds=4), approve="first")

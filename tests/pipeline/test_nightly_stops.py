@@ -53,4 +53,6 @@ def test_a_stopped_night_leaves_old_or_new_files_and_the_next_one_ends_the_same(
 
 
 def test_of_two_nights_at_once_exactly_one_exits_5(scratch):
-    assert driven("race", scratch)["ends"] == [[0, 5]] * 25
+    ends = driven("race", scratch)["ends"]
+    assert ends == [[0, 5]] * len(ends)
+    assert len(ends) >= 25

@@ -28,7 +28,7 @@ Level: TypeAlias = Literal["limits", "no-network", "sealed"]
 NEEDS: dict[Level, tuple[str, ...]] = {
     "limits": ("limits",),
     "no-network": ("limits", "network"),
-    "sealed": ("limits", "network", "files", "pids", "user"),
+    "sealed": ("limits", "network", "files", "pids", "user", "disk"),
 }
 CAGE = Path(__file__).with_name("cage.py")
 MIB = 1 << 20
@@ -49,9 +49,12 @@ class Limits(Config):
     open_files: int = Field(default=64, ge=8)
     processes: int = Field(default=32, ge=1, description="processes and threads together")
     file_mb: int = Field(default=16, ge=0, description="size of a file that it writes")
+    disk_mb: int = Field(
+        default=64, ge=1, description="all files in its folder together; holds where sealed"
+    )
 
     def as_rlimits(self) -> dict[str, int]:
-        """Return the limits by the names of the system."""
+        """Return the limits by the names of the system, but that of its disk."""
         return {
             "CPU": self.cpu_s,
             "AS": self.memory_mb * MIB,
@@ -66,7 +69,7 @@ class Isolation(Config):
     """How an untrusted program is held."""
 
     require: Level = Field(
-        default="limits",
+        default="no-network",
         description="refuse to run it below this level; `agent-gym doctor` tells what is reached",
     )
     limits: Limits = Field(default_factory=Limits)
@@ -142,6 +145,7 @@ def start_caged(
         "folder": str(folder),
         "readable": _readable(words, isolation.reads),
         "limits": isolation.limits.as_rlimits(),
+        "disk_mb": isolation.limits.disk_mb,
         "needs": NEEDS[isolation.require],
         "namespaces": namespaces,
         "number": os.getpid() % 100_000 * 1_000 + life_w % 1_000,

@@ -15,12 +15,13 @@ from agent_gym.agents.doors.isolation import Isolation, Level, Limits, start_cag
 from agent_gym.agents.doors.words import DoorError
 
 PROBE = Path(__file__).with_name("probe_program.py")
+START_S = 60.0
 SECRET_NAME = "AGENT_GYM_PROBE_SECRET"
-MOST_PROCESSES = 8
+MOST_PROCESSES, MOST_MEMORY_MB, MOST_DISK_MB = 8, 512, 4
 NEEDS: dict[Level, tuple[str, ...]] = {
     "limits": ("memory", "processes", "environment"),
     "no-network": ("loopback", "interfaces"),
-    "sealed": ("writing", "reading", "signals"),
+    "sealed": ("writing", "reading", "signals", "tracing", "disk"),
 }
 
 
@@ -43,17 +44,18 @@ def probe(*, namespaces: bool = True) -> Reached:
     Args:
         namespaces: Whether the cage may leave the namespaces of this machine.
     """
-    limits = Limits(processes=MOST_PROCESSES, memory_mb=512)
+    most = Limits(processes=MOST_PROCESSES, memory_mb=MOST_MEMORY_MB, disk_mb=MOST_DISK_MB)
     with (
         tempfile.TemporaryDirectory(prefix="agent-gym-probe-") as outside,
         closing(socket.create_server(("127.0.0.1", 0))) as server,
     ):
         secret = Path(outside) / "secret"
         secret.write_text("secret", encoding="utf-8")
-        port = str(server.getsockname()[1])
-        argv = ("python", str(PROBE), port, outside, str(MOST_PROCESSES), "512")
+        port = server.getsockname()[1]
+        argv = ("python", str(PROBE), *probe_words(port, outside))
+        held = Isolation(require="limits", limits=most)
         try:
-            caged = start_caged(argv, Isolation(limits=limits), namespaces=namespaces)
+            caged = start_caged(argv, held, START_S, namespaces=namespaces)
         except DoorError as error:
             return Reached(None, {"start": str(error)})
         try:
@@ -64,6 +66,12 @@ def probe(*, namespaces: bool = True) -> Reached:
         finally:
             caged.end()
     return Reached(reached_level(attempts), attempts)
+
+
+def probe_words(port: int, outside: str) -> tuple[str, ...]:
+    """Return what the prober is told: where to knock and write, and what it may not get."""
+    most = (MOST_PROCESSES, MOST_MEMORY_MB, MOST_DISK_MB)
+    return (str(port), outside, *map(str, most))
 
 
 def reached_level(attempts: dict[str, str]) -> Level | None:

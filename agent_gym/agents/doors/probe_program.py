@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 KNOWN = {"PATH", "LANG", "HOME", "TMPDIR", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}
+TRACE_ATTACH = 16
 Attempt = Callable[[], str | None]
 
 
@@ -60,6 +62,26 @@ def signals() -> str | None:
     return None
 
 
+def tracing() -> str | None:
+    """Take hold of a process that it did not start."""
+    other = os.getppid()
+    if ctypes.CDLL(None, use_errno=True).ptrace(TRACE_ATTACH, other, None, None) == 0:
+        return f"it traces process {other}"
+    with open(f"/proc/{other}/mem", "r+b"):  # noqa: PTH123 - a kernel's file
+        return f"it may write to the memory of process {other}"
+
+
+def disk(limit_mb: int) -> str | None:
+    """Write more into its own folder than allowed."""
+    folder, block, written = Path(os.environ.get("TMPDIR", ".")), b"x" * (1 << 20), 0
+    try:
+        for number in range(limit_mb + 1):
+            written += (folder / f"block-{number}").write_bytes(block)
+    except OSError:
+        return None
+    return f"it wrote {written >> 20} MB"
+
+
 def memory(limit_mb: int) -> str | None:
     """Take more memory than allowed."""
     try:
@@ -89,7 +111,7 @@ def processes(most: int) -> str | None:
 
 def main() -> None:
     """Try everything and tell."""
-    port, outside, most, limit_mb = sys.argv[1:]
+    port, outside, most, limit_mb, disk_mb = sys.argv[1:]
     tried: dict[str, Attempt] = {
         "loopback": lambda: loopback(int(port)),
         "interfaces": interfaces,
@@ -97,6 +119,8 @@ def main() -> None:
         "reading": lambda: reading(outside),
         "environment": environment,
         "signals": signals,
+        "tracing": tracing,
+        "disk": lambda: disk(int(disk_mb)),
         "memory": lambda: memory(int(limit_mb)),
         "processes": lambda: processes(int(most)),
     }

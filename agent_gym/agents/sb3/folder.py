@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent_gym.core.errors import StoreError
+from agent_gym.core.files import sync
 
 
 @contextmanager
@@ -64,8 +65,13 @@ def _swap(fresh: Path, target: Path, aside: Path) -> None:
         if aside.exists():
             shutil.rmtree(aside)
         target.rename(aside)
-    fresh.rename(target)
-    _sync(target.parent)
+    try:
+        fresh.rename(target)
+    except OSError:
+        if aside.exists():
+            aside.rename(target)
+        raise
+    sync(target.parent)
     if aside.exists():
         shutil.rmtree(aside)
 
@@ -83,13 +89,5 @@ def _alone(parent: Path) -> Iterator[None]:
 
 def _sync_tree(folder: Path) -> None:
     for path in sorted(folder.rglob("*")):
-        _sync(path)
-    _sync(folder)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync(path)
+    sync(folder)

@@ -115,7 +115,7 @@ class Guard:
     def _welcome(self, door: FrontDoor, scope: Scope, headers: Headers) -> Token:
         """Return whose request this is; who comes without a session is asked for a token."""
         method, path = scope["method"], scope["path"]
-        token = self._known(door, headers)
+        token = self._known(door, headers, _caller(scope))
         if token is None:
             asked = None
             if method == "GET" and wants_page(headers):
@@ -132,9 +132,10 @@ class Guard:
             raise _Refused(405, "pages are only read", where=f"{method} {path}", expected="GET")
         return token
 
-    def _known(self, door: FrontDoor, headers: Headers) -> Token | None:
+    def _known(self, door: FrontDoor, headers: Headers, who: str) -> Token | None:
         try:
-            return door.token(headers) or self._tokens.check(headers.get("authorization", ""))
+            given = headers.get("authorization", "")
+            return door.token(headers) or self._tokens.check(given, who)
         except AgentGymError as error:
             log.error("%s", error)
             return None
@@ -147,7 +148,7 @@ class Guard:
             and _host(headers.getlist("host")) in self._hosts
             and door.owns(scope["path"])
             and same_origin(headers)
-            and self._known(door, headers) is not None
+            and self._known(door, headers, _caller(scope)) is not None
         )
         if not known:
             log.warning("refused: web socket %.200r", scope["path"])
@@ -164,7 +165,7 @@ class Guard:
         if self._door is not None and (method, path) == ("GET", "/") and wants_page(headers):
             raise _Refused(303, "people go through the front door", _TO_DOOR)
         try:
-            token = self._tokens.check(headers.get("authorization", ""))
+            token = self._tokens.check(headers.get("authorization", ""), _caller(scope))
         except AgentGymError as error:
             log.error("%s", error)
             token = None
@@ -238,6 +239,12 @@ class Guard:
             await send(message)
 
         return answer
+
+
+def _caller(scope: Scope) -> str:
+    """Return the address that a request comes from; the proxy's, if there is one before us."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _host(given: list[str]) -> str | None:

@@ -10,6 +10,7 @@ from threading import enumerate as enumerate_threads
 from threading import main_thread
 
 import uvicorn
+from fastapi import FastAPI
 
 from agent_gym.apps.api.app import Mount, create_app
 from agent_gym.apps.api.settings import ServiceSettings
@@ -17,7 +18,7 @@ from agent_gym.apps.listening import AnnouncedServer, bound
 
 SHUTDOWN_S = 30
 log = logging.getLogger(__name__)
-MOST_AT_A_TIME = 100
+MOST_AT_A_TIME, LONGEST_HEAD = 100, 16_384
 
 
 def serve(
@@ -38,19 +39,7 @@ def serve(
     """
     door = bound("the service", host, port)
     app = create_app(settings, dashboard)
-    config = uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=MOST_AT_A_TIME,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=SHUTDOWN_S,
-        lifespan="on",
-    )
-    server = AnnouncedServer(config, ready)
+    server = AnnouncedServer(configured(app, host, port), ready)
     # A start that fails for a reason we know is told below, without a trace.
     logging.getLogger("uvicorn.error").addFilter(lambda _: app.state.failure is None)
     try:
@@ -61,6 +50,24 @@ def serve(
         if not server.should_exit:  # else it is the signal that ended it, raised again afterwards
             raise
     _leave_unfinished()
+
+
+def configured(app: FastAPI, host: str, port: int) -> uvicorn.Config:
+    """Return how a server is set up: headers of 16 KiB at most, 100 requests at a time."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http="h11",  # the other parser takes headers of any length
+        h11_max_incomplete_event_size=LONGEST_HEAD,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=MOST_AT_A_TIME,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+        lifespan="on",
+    )
 
 
 def _leave_unfinished() -> None:

@@ -19,10 +19,11 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from agent_gym.apps.api.backoff import Backoff
 from agent_gym.apps.api.roles import Role
 from agent_gym.core.clock import DAY_NS, Clock, SystemClock
 from agent_gym.core.errors import ConfigError, DataError, StoreError
-from agent_gym.core.files import to_json
+from agent_gym.core.files import sync, to_json
 from agent_gym.core.registry import Config
 
 FILE = "tokens.json"
@@ -65,6 +66,7 @@ class TokenFile:
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:
         self.path, self._clock = path, clock or SystemClock()
+        self._backoff = Backoff(self._clock)
         self._seen: tuple[int, int, int] | None = None
         self._tokens: tuple[Token, ...] = ()
 
@@ -80,11 +82,12 @@ class TokenFile:
             self._tokens, self._seen = self._read(found), mark
         return self._tokens
 
-    def check(self, header: str) -> Token | None:
-        """Return whose header this is; None if it is nobody's.
+    def check(self, header: str, who: str = "") -> Token | None:
+        """Return whose header this is; None if it is nobody's, or comes too soon after wrong ones.
 
         Args:
             header: What follows ``Authorization:``.
+            who: Where it comes from; who guesses there does not keep others waiting.
         """
         kind, _, text = header.partition(" ")
         shape = TOKEN.fullmatch(text) if len(text) <= LONGEST_TOKEN else None
@@ -94,8 +97,13 @@ class TokenFile:
         if named is None:
             _digest(shape[2], _SALT)  # an unknown id takes as long as a known one
             return None
+        guess = (who, named.id)
+        if self._backoff.waits(guess):
+            return None
+        right = named.fits(shape[2])
+        self._backoff.note(guess, right=right)
         late = named.expires_ns is not None and self._clock.now_ns() >= named.expires_ns
-        return named if named.fits(shape[2]) and not late else None
+        return named if right and not late else None
 
     def add(self, name: str, role: Role, days: float | None = None) -> tuple[Token, str]:
         """Make a token; the text is told here and never again."""
@@ -165,6 +173,7 @@ class TokenFile:
                     file.flush()
                     os.fsync(file.fileno())
                 temporary.replace(self.path)
+                sync(self.path.parent)  # a token that was revoked must stay so
             finally:
                 temporary.unlink(missing_ok=True)
         except OSError as error:

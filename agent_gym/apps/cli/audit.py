@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -20,6 +19,7 @@ from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, Ref, configure, entry, names, unknown
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.audit import AuditReport, Finding, Subject, audit
+from agent_gym.evaluation.plain_file import read_yaml
 from agent_gym.markets.bars import Bars
 from agent_gym.markets.file_source import FileMarket, FileMarketConfig
 from agent_gym.markets.source import open_market
@@ -137,12 +137,7 @@ def read_options(file: Path, agent: str) -> dict[str, Any]:
             expected="a YAML or JSON file",
             remedy="Check the path",
         )
-    try:
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            "the file cannot be read as YAML or JSON", where=str(file), found=str(error)
-        ) from error
+    found = read_yaml(file, "the file cannot be read as YAML or JSON")
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise ConfigError(
             "the file holds no options", where=str(file), expected="name: value on each line"

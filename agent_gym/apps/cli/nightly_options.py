@@ -16,10 +16,10 @@ from agent_gym.apps.cli.config_options import parse_pairs, words_of
 from agent_gym.apps.cli.output import notes
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, Ref, configure
+from agent_gym.evaluation.plain_file import read_plain
 from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.scenario import Subject
 from agent_gym.evaluation.scenarios.suite import Suite, default_suite, load_suite
-from agent_gym.evaluation.scenarios.suite_file import read_plain
 from agent_gym.pipeline.nightly.crew import TIMEOUT_S
 from agent_gym.pipeline.nightly.options import RunOptions
 from agent_gym.pipeline.nightly.prepare import import_modules

@@ -17,10 +17,10 @@ from agent_gym.core.files import to_json
 from agent_gym.core.manifest import fingerprint
 from agent_gym.core.registry import Config, Ref, configure, entry, unknown
 from agent_gym.core.seeds import Seeds
+from agent_gym.evaluation.plain_file import read_plain
 from agent_gym.evaluation.scenarios.bot import BotConfig
 from agent_gym.evaluation.scenarios.metric import LARGEST_REL, Metric, Tolerance
 from agent_gym.evaluation.scenarios.scenario import Episode, Scenario, Subject
-from agent_gym.evaluation.scenarios.suite_file import read_plain
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 SEED_BITS = 48  # a seed is written to JSON, and readers of JSON may hold numbers as float64

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from agent_gym.core.errors import StoreError
+from agent_gym.core.files import sync
 
 UNFINISHED = ".tmp"
 
@@ -77,15 +77,6 @@ def sweep(*folders: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
-
-
-def sync(path: Path) -> None:
-    """Make a file or folder last."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def cannot_write(target: Path, error: OSError) -> StoreError:

@@ -14,6 +14,7 @@ from typing_extensions import override
 from agent_gym.agents.sb3.config import CONFIGS, AgentConfig, OnPolicyConfig
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.registry import Config, configure, unknown
+from agent_gym.evaluation.plain_file import BoundedLoader, bounded_text, check_expansion
 
 MARKET = "market"
 """The environment that is our own market; every other name is an id of Gymnasium."""
@@ -182,8 +183,14 @@ class TwiceError(yaml.YAMLError):
         self.key, self.first_line, self.line = key, first_line, line
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads plain data, and refuses a key that is there twice."""
+class _Loader(BoundedLoader):
+    """Reads plain data, and refuses a key that is there twice and what would never end."""
+
+    @override
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        check_expansion(node)
+        return node
 
     @override
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
@@ -200,9 +207,7 @@ class _Loader(yaml.SafeLoader):
 def read_mapping(path: Path) -> dict[str, Any]:
     """Read the mapping that a YAML or JSON file holds."""
     try:
-        value = _Loader(path.read_text(encoding="utf-8")).get_single_data()
-    except OSError as error:
-        raise ConfigError("cannot read this file", where=str(path), found=error.strerror) from error
+        value = _Loader(bounded_text(path, "cannot read this file")).get_single_data()
     except TwiceError as error:
         raise ConfigError(
             "a key is written twice",
@@ -210,7 +215,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
             found=error.key,
             remedy=f"Leave one of them out; the first is in line {error.first_line}",
         ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise ConfigError("this is no YAML", where=str(path), found=str(error)) from error
     if not isinstance(value, dict):
         raise ConfigError("a config is a mapping", where=str(path), found=type(value).__name__)

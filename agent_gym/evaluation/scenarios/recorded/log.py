@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import yaml
 from msgspec.structs import replace
 
 from agent_gym.core.clock import HOUR_NS
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.registry import configure
+from agent_gym.evaluation.plain_file import read_yaml
 from agent_gym.evaluation.scenarios.recorded.cells import UnreadableError, read_time
 from agent_gym.evaluation.scenarios.recorded.places import Place, find_places
 from agent_gym.evaluation.scenarios.recorded.records import (
@@ -35,7 +35,6 @@ from agent_gym.evaluation.scenarios.recorded.source import (
 )
 from agent_gym.evaluation.scenarios.recorded.tables import Row, read_rows, streams_of
 
-MAX_MAPPING = 2**20
 KEPT_LOGS = 4
 R = TypeVar("R", RecordedSignal, RecordedOrder, RecordedFill, RecordedProtection)
 
@@ -58,15 +57,7 @@ def read_log(source: RecordedSource, hours: float | None = None) -> RecordedLog:
 def _load_names(mapping: str | None) -> LogNames:
     if mapping is None:
         return LogNames()
-    path = Path(mapping)
-    try:
-        if path.stat().st_size > MAX_MAPPING:
-            raise ConfigError("the mapping file is too large", where=mapping)
-        told = yaml.safe_load(path.read_text("utf-8"))  # JSON is YAML too
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(
-            "the mapping file cannot be read", where=mapping, found=str(error)[:200]
-        ) from error
+    told = read_yaml(Path(mapping), "the mapping file cannot be read")
     if not isinstance(told, dict):
         raise ConfigError("a mapping file holds names", where=mapping, found=type(told).__name__)
     names = configure(LogNames, told, where=mapping)
