@@ -1,0 +1,142 @@
+"""How each kind of fault is done; each returns whether it really was."""
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from threading import Thread
+
+import httpx
+
+from agent_gym.core.clock import SECOND_NS
+from agent_gym.core.seeds import Seeds
+from tests.soak.acks import Acks
+from tests.soak.callers import Callers
+from tests.soak.databases import Place, Postgres
+from tests.soak.disk import Disk
+from tests.soak.launch import set_clock
+from tests.soak.plan import Fault
+from tests.soak.troupe import Troupe
+
+PATIENCE_S = 180.0
+REQUESTS = {"hostile bodies": 24, "broken clients": 12, "slow clients": 6}
+
+
+class Faults:
+    """Everything that can be done to a troupe, its database and its disk."""
+
+    def __init__(self, troupe: Troupe, database: Place, disk: Disk, seed: int) -> None:
+        self._troupe, self._database, self._disk, self._seed = troupe, database, disk, seed
+        self._acks = Acks(troupe.desk / "acks" / "driver.jsonl")
+
+    def do(self, fault: Fault) -> bool:
+        """Do it; everybody plays on meanwhile."""
+        first, _, rest = fault.kind.partition(" ")
+        if fault.kind == "kill worker":
+            return self._kill_worker(fault)
+        if first == "kill":
+            return self._kill(rest, fault)
+        if fault.kind in REQUESTS:
+            return self._call(fault)
+        ways: dict[str, Callable[[Fault], bool]] = {
+            "stop service": self._stop,
+            "harness trains": self._hand_over,
+            "clock jump": self._jump,
+        }
+        if fault.kind in ways:
+            return ways[fault.kind](fault)
+        return self._during(self._lasting(fault.kind), fault)
+
+    def _lasting(self, kind: str) -> AbstractContextManager[None]:
+        if kind == "disk full":
+            return self._disk.full()
+        if kind == "database locked":
+            return self._database.locked()
+        assert isinstance(self._database, Postgres)
+        return self._database.away() if kind == "database restart" else self._database.read_only()
+
+    def _during(self, trouble: AbstractContextManager[None], fault: Fault) -> bool:
+        if not self._troupe.until("service", PATIENCE_S):
+            return False
+        with trouble:
+            self._troupe.tend(fault.lasts_s)
+        return True
+
+    def _kill(self, name: str, fault: Fault) -> bool:
+        """Kill at some moment, also while it starts."""
+        if not self._troupe.until(name, PATIENCE_S):
+            return False
+        self._troupe.tend(fault.lasts_s * fault.pick)
+        self._troupe.until(name, PATIENCE_S)
+        return self._troupe.actors[name].end(signal.SIGKILL)
+
+    def _kill_worker(self, fault: Fault) -> bool:
+        if not self._troupe.until("service", PATIENCE_S):
+            return False
+        for _ in range(int(PATIENCE_S)):
+            if found := self._troupe.workers():
+                with suppress(ProcessLookupError):
+                    os.kill(found[int(fault.pick * len(found))], signal.SIGKILL)
+                    return True
+            self._troupe.tend(1.0)
+        return False
+
+    def _stop(self, _: Fault) -> bool:
+        if not self._troupe.until("service", PATIENCE_S):
+            return False
+        return self._troupe.actors["service"].end(signal.SIGTERM, PATIENCE_S)
+
+    def _hand_over(self, fault: Fault) -> bool:
+        """Let the harness train while the service rests, and kill it in the midst of that.
+
+        Whoever opens the folder next has to take up what it began.
+        """
+        troupe = self._troupe
+        troupe.actors["service"].end(signal.SIGTERM, PATIENCE_S)
+        troupe.actors["harness"].end(signal.SIGKILL)
+        troupe.resting.add("service")
+        troupe.training = True
+        try:
+            if not troupe.until("harness", PATIENCE_S):
+                return False
+            jobs = troupe.jobs_begun()
+            for _ in range(int(PATIENCE_S)):
+                troupe.tend(1.0)
+                if troupe.jobs_begun() > jobs or not troupe.actors["harness"].alive:
+                    break
+            troupe.tend(fault.lasts_s * fault.pick)
+            troupe.actors["harness"].end(signal.SIGKILL)
+            return troupe.jobs_begun() > jobs
+        finally:
+            troupe.training = False
+            troupe.resting.discard("service")
+
+    def _jump(self, fault: Fault) -> bool:
+        set_clock(self._troupe.clock, int(fault.jump_s * SECOND_NS))
+        self._troupe.tend(fault.lasts_s)
+        return self._troupe.actors["service"].alive
+
+    def _call(self, fault: Fault) -> bool:
+        if not self._troupe.until("service", PATIENCE_S):
+            return False
+        url, done = self._troupe.scene.url, list[bool]()
+        assert url is not None
+        callers = Callers(url, self._troupe.scene.token, self._acks)
+        rng = Seeds(self._seed).child("soak calls", fault.number).rng()
+        n = REQUESTS[fault.kind]
+
+        def call() -> None:
+            with suppress(httpx.HTTPError, OSError):
+                if fault.kind == "slow clients":
+                    callers.slow(n)
+                elif fault.kind == "broken clients":
+                    callers.broken(rng, n)
+                else:
+                    callers.hostile(rng, n)
+                done.append(True)
+
+        thread = Thread(target=call)
+        thread.start()
+        while thread.is_alive():
+            self._troupe.tend(0.2)
+        return bool(done)
