@@ -24,7 +24,6 @@ from tests.soak.troupe import Troupe
 from tests.soak.workspace import AGENTS, HARNESS_AGENTS, prepare
 
 CLOCK = SystemClock()
-HARNESS_CODES = (0, 1, 4)
 
 
 class Act:
@@ -59,10 +58,10 @@ class Act:
             stack.callback(database.close)
             scene = Scene(str(home), database.url, prepare(home, database.url), os.getpid())
             scene.points = AGENTS | HARNESS_AGENTS
-            self._troupe = Troupe(self._desk, scene, self._seed)
+            self._troupe = Troupe(self._desk, scene, self._seed, database.pids)
             stack.callback(self._end_all)
             self._begin()
-            faults = Faults(self._troupe, database, disk, self._seed)
+            faults = Faults(self._troupe, database, disk, self._patience_s)
             self._run(faults)
             self._recover()
             self._close()
@@ -108,11 +107,10 @@ class Act:
         nights = troupe.actors["nightly"]
         if not self._wait(lambda: not nights.alive and not troupe.actors["harness"].alive):
             self._problems.append("nightly or harness did not end")
-        if not troupe.actors["recorder"].alive:
-            troupe.start("recorder")
-            troupe.tend(1.0)
-        if not troupe.actors["recorder"].end(signal.SIGTERM, self._patience_s):
-            self._problems.append("the recorder did not end")
+        troupe.actors["recorder"].end(signal.SIGKILL)
+        troupe.start("recorder")  # for one last time
+        if not self._wait(lambda: not troupe.actors["recorder"].alive):
+            self._problems.append("what waits in the outbox was not delivered")
         if not troupe.until("service", self._patience_s):
             self._problems.append("the service did not come back")
         if not self._wait(self._jobs_ended):

@@ -90,28 +90,29 @@ class Actor:
         return found if isinstance(found, dict) else None
 
 
-def descendants(pid: int) -> list[int]:
-    """Return all processes below one, nearest first."""
-    parents: dict[int, int] = {}
+def parents() -> dict[int, int]:
+    """Return the parent of every living process; those that have ended are left out."""
+    found: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(FileNotFoundError, ProcessLookupError):
-            parents[int(path.name)] = int(
-                (path / "stat").read_text().rpartition(") ")[2].split()[1]
-            )
-    found = [pid]
+            state, parent = (path / "stat").read_text().rpartition(") ")[2].split()[:2]
+            if state != "Z":
+                found[int(path.name)] = int(parent)
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Return all living processes below one, nearest first."""
+    known, found = sorted(parents().items()), [pid]
     for one in found:
-        found += [child for child, parent in sorted(parents.items()) if parent == one]
+        found += [child for child, parent in known if parent == one]
     return found[1:]
 
 
-def reap(known: set[int]) -> int:
-    """Take note of orphans that have ended; return how many."""
-    count = 0
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(FileNotFoundError, ProcessLookupError, ChildProcessError):
-            state, parent = (path / "stat").read_text().rpartition(") ")[2].split()[:2]
-            pid = int(path.name)
-            if state == "Z" and int(parent) == os.getpid() and pid not in known:
-                os.waitpid(pid, os.WNOHANG)
-                count += 1
-    return count
+def reap(known: set[int]) -> None:
+    """Take note of orphans that have ended; those that are known are asked by who started them."""
+    with suppress(ChildProcessError):
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if ended.si_pid in known:
+                return
+            os.waitpid(ended.si_pid, os.WNOHANG)

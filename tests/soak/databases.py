@@ -30,6 +30,10 @@ class Sqlite:
             yield
             connection.execute("rollback")
 
+    def pids(self) -> list[int]:
+        """There is no process."""
+        return []
+
     def close(self) -> None:
         """There is nothing to end."""
 
@@ -70,6 +74,10 @@ class Postgres:
             yield
         finally:
             self._set("alter system reset default_transaction_read_only")
+
+    def pids(self) -> list[int]:
+        """Return the process of the server."""
+        return [self._server.pid]
 
     def close(self) -> None:
         """End the server and remove its files."""

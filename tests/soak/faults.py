@@ -18,15 +18,15 @@ from tests.soak.launch import set_clock
 from tests.soak.plan import Fault
 from tests.soak.troupe import Troupe
 
-PATIENCE_S = 180.0
 REQUESTS = {"hostile bodies": 24, "broken clients": 12, "slow clients": 6}
 
 
 class Faults:
     """Everything that can be done to a troupe, its database and its disk."""
 
-    def __init__(self, troupe: Troupe, database: Place, disk: Disk, seed: int) -> None:
-        self._troupe, self._database, self._disk, self._seed = troupe, database, disk, seed
+    def __init__(self, troupe: Troupe, database: Place, disk: Disk, patience_s: float) -> None:
+        self._troupe, self._database, self._disk = troupe, database, disk
+        self._patience_s = patience_s
         self._acks = Acks(troupe.desk / "acks" / "driver.jsonl")
 
     def do(self, fault: Fault) -> bool:
@@ -56,7 +56,7 @@ class Faults:
         return self._database.away() if kind == "database restart" else self._database.read_only()
 
     def _during(self, trouble: AbstractContextManager[None], fault: Fault) -> bool:
-        if not self._troupe.until("service", PATIENCE_S):
+        if not self._troupe.until("service", self._patience_s):
             return False
         with trouble:
             self._troupe.tend(fault.lasts_s)
@@ -64,16 +64,16 @@ class Faults:
 
     def _kill(self, name: str, fault: Fault) -> bool:
         """Kill at some moment, also while it starts."""
-        if not self._troupe.until(name, PATIENCE_S):
+        if not self._troupe.until(name, self._patience_s):
             return False
         self._troupe.tend(fault.lasts_s * fault.pick)
-        self._troupe.until(name, PATIENCE_S)
+        self._troupe.until(name, self._patience_s)
         return self._troupe.actors[name].end(signal.SIGKILL)
 
     def _kill_worker(self, fault: Fault) -> bool:
-        if not self._troupe.until("service", PATIENCE_S):
+        if not self._troupe.until("service", self._patience_s):
             return False
-        for _ in range(int(PATIENCE_S)):
+        for _ in range(int(self._patience_s)):
             if found := self._troupe.workers():
                 with suppress(ProcessLookupError):
                     os.kill(found[int(fault.pick * len(found))], signal.SIGKILL)
@@ -82,9 +82,9 @@ class Faults:
         return False
 
     def _stop(self, _: Fault) -> bool:
-        if not self._troupe.until("service", PATIENCE_S):
+        if not self._troupe.until("service", self._patience_s):
             return False
-        return self._troupe.actors["service"].end(signal.SIGTERM, PATIENCE_S)
+        return self._troupe.actors["service"].end(signal.SIGTERM, self._patience_s)
 
     def _hand_over(self, fault: Fault) -> bool:
         """Let the harness train while the service rests, and kill it in the midst of that.
@@ -92,15 +92,15 @@ class Faults:
         Whoever opens the folder next has to take up what it began.
         """
         troupe = self._troupe
-        troupe.actors["service"].end(signal.SIGTERM, PATIENCE_S)
+        troupe.actors["service"].end(signal.SIGTERM, self._patience_s)
         troupe.actors["harness"].end(signal.SIGKILL)
         troupe.resting.add("service")
         troupe.training = True
         try:
-            if not troupe.until("harness", PATIENCE_S):
+            if not troupe.until("harness", self._patience_s):
                 return False
             jobs = troupe.jobs_begun()
-            for _ in range(int(PATIENCE_S)):
+            for _ in range(int(self._patience_s)):
                 troupe.tend(1.0)
                 if troupe.jobs_begun() > jobs or not troupe.actors["harness"].alive:
                     break
@@ -117,12 +117,12 @@ class Faults:
         return self._troupe.actors["service"].alive
 
     def _call(self, fault: Fault) -> bool:
-        if not self._troupe.until("service", PATIENCE_S):
+        if not self._troupe.until("service", self._patience_s):
             return False
         url, done = self._troupe.scene.url, list[bool]()
         assert url is not None
         callers = Callers(url, self._troupe.scene.token, self._acks)
-        rng = Seeds(self._seed).child("soak calls", fault.number).rng()
+        rng = Seeds(self._troupe.seed).child("soak calls", fault.number).rng()
         n = REQUESTS[fault.kind]
 
         def call() -> None:
@@ -138,5 +138,5 @@ class Faults:
         thread = Thread(target=call)
         thread.start()
         while thread.is_alive():
-            self._troupe.tend(0.2)
+            self._troupe.tend(0.5)
         return bool(done)

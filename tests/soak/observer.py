@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from agent_gym.core.clock import SystemClock
 from tests.soak import files, reading
 from tests.soak.acks import Heard
+from tests.soak.actors import parents
 from tests.soak.invariants import Memory, violations
 from tests.soak.look import Look, Service
 from tests.soak.scene import Scene
@@ -71,9 +72,10 @@ class Observer:
         try:
             with reading.reading(scene.database, home) as reader:
                 look.rows = reading.rows(reader, look.acknowledged.ticks)
-            look.jobs = reading.jobs(home)
         except reading.AWAY:
             look.rows = None
+        if final:
+            look.jobs = reading.jobs(home)
         look.broken = self._files.broken()
         if seldom:
             look.broken += self._files.broken_baseline()
@@ -106,7 +108,9 @@ class Observer:
         """Return the processes that came to the driver when their parents died, and since when."""
         now = CLOCK.monotonic_s()
         alone = {
-            name for name in _children(scene.driver) if int(name.split()[0]) not in scene.known
+            f"{pid} {_words(pid)}"
+            for pid, parent in parents().items()
+            if parent == scene.driver and pid not in scene.known
         }
         self._alone = {name: self._alone.get(name, now) for name in alone}
         return {name: now - since for name, since in self._alone.items()}
@@ -131,18 +135,12 @@ def _size(pid: int) -> tuple[float, int]:
     return int(rss.split()[1]) / 1024.0, len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
 
 
-def _children(pid: int) -> set[str]:
-    """Return the living children of a process: number and command."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            state, parent = (path / "stat").read_text().rpartition(") ")[2].split()[:2]
-            words = (path / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(parent) == pid and state != "Z":
-            found.add(f"{path.name} {' '.join(words)[:120].strip()}")
-    return found
+def _words(pid: int) -> str:
+    try:
+        said = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return " ".join(said.split("\0"))[:120].strip()
 
 
 def _figures(look: Look, home: Path) -> dict[str, Any]:

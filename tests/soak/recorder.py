@@ -1,10 +1,10 @@
 """A recorder that is killed: it plays, and writes down what it was told is kept.
 
-Usage: python -m tests.soak.recorder FOLDER URL ACKS LIFE. URL is "-" for SQLite in the folder. It
-goes on until SIGTERM, and then plays one last episode, which takes along what waits in the outbox.
+Usage: python -m tests.soak.recorder FOLDER URL ACKS LIFE [last]. URL is "-" for SQLite in the
+folder. It goes on until it is killed. With "last" it plays one episode, brings what waits in the
+outbox into the database, and ends.
 """
 
-import signal
 import sys
 from pathlib import Path
 
@@ -62,27 +62,23 @@ def record(recorder: TrajectoryRecorder, life: int, number: int) -> tuple[str, i
     return recorder.trajectory_ids(episode)[str(ROLE)], len(played)
 
 
-def main(folder: Path, url: str | None, acks: Acks, life: int) -> None:
-    """Record until we are told to end."""
-    ending: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: ending.append(number))
-    clock, number, last = SystemClock(), 0, False
+def main(folder: Path, url: str | None, acks: Acks, life: int, *, last: bool) -> None:
+    """Record until we are killed, or until nothing waits any more."""
+    clock, number, done = SystemClock(), 0, False
     with TrajectoryStore.open(url, folder=folder) as store, TrajectoryRecorder(store) as recorder:
-        while not last:
-            last = bool(ending)
+        while not done:
             try:
                 made, n = record(recorder, life, number)
-                if last:
-                    store.deliver()
-            except StoreError as error:
+            except (StoreError, OSError) as error:
                 sys.stderr.write(f"not kept, and not acknowledged: {error}\n")
-                last = False
             else:
                 acks.say("trajectory", id=made, steps=n)
+                done = last and not store.deliver().waiting
             number += 1
             clock.sleep_s(EVERY_S)
 
 
 if __name__ == "__main__":
     _folder, _url, _acks, _life = sys.argv[1:5]
-    main(Path(_folder), None if _url == "-" else _url, Acks(Path(_acks)), int(_life))
+    _place, _address = Path(_folder), None if _url == "-" else _url
+    main(_place, _address, Acks(Path(_acks)), int(_life), last="last" in sys.argv[5:])

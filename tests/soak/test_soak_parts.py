@@ -10,6 +10,7 @@ from contextlib import closing
 from hashlib import sha256
 from itertools import islice
 
+import psycopg
 import pytest
 
 from agent_gym.agents.artifact import write_artifact
@@ -18,10 +19,11 @@ from agent_gym.core.errors import StoreError
 from agent_gym.core.files import write_text
 from agent_gym.pipeline.registry import ModelDeploymentService, ModelRegistry
 from agent_gym.rollouts.database import AgentRecord, PlayedTick, TrajectoryRecorder, TrajectoryStore
+from tests.rollouts.postgres import binaries
 from tests.soak import files, reading
 from tests.soak.acks import Acks, Heard
 from tests.soak.actors import ROOT, Actor, descendants
-from tests.soak.databases import Sqlite
+from tests.soak.databases import BUSY, Postgres, Sqlite
 from tests.soak.disk import Disk
 from tests.soak.invariants import Memory, violations
 from tests.soak.launch import set_clock
@@ -164,6 +166,31 @@ def test_what_waits_in_the_outbox_is_not_lost(tmp_path):
             other.execute("begin immediate")
         store.outbox.keep({"trajectories": [{"trajectory_id": "w", "n_steps": 3}]})
     assert reading.waiting(tmp_path) == {"w": 3}
+
+
+@pytest.mark.skipif(binaries() is None, reason="PostgreSQL is not installed")
+def test_a_server_is_locked_read_only_and_away_and_comes_back(tmp_path):
+    place = Postgres(tmp_path)
+    try:
+        with psycopg.connect(place.url, autocommit=True) as own:
+            for name in BUSY:
+                own.execute(f"create table {name} (n int)")
+            write = f"insert into {BUSY[0]} values (1)"
+            own.execute("set lock_timeout = '50ms'")
+            with place.locked(), pytest.raises(psycopg.errors.LockNotAvailable):
+                own.execute(write)
+            own.execute(write)
+            with place.read_only(), psycopg.connect(place.url) as other:
+                with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                    other.execute(write)
+                other.rollback()
+        with place.away(), pytest.raises(psycopg.OperationalError):
+            psycopg.connect(place.url)
+        with psycopg.connect(place.url) as own:
+            own.execute(write)
+            assert own.execute(f"select count(*) from {BUSY[0]}").fetchone() == (2,)
+    finally:
+        place.close()
 
 
 def test_a_full_disk_refuses_and_has_room_again(tmp_path):

@@ -1,6 +1,7 @@
 """All processes of one act, and the words they are started with."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from agent_gym.core.clock import SystemClock
@@ -9,7 +10,7 @@ from tests.soak.launch import set_clock
 from tests.soak.scene import Scene
 
 REST_S = {"harness": 2.0, "nightly": 2.0}
-LOOK_S = 0.2
+LOOK_S = 0.5
 CLOCK = SystemClock()
 
 
@@ -20,10 +21,13 @@ class Troupe:
         desk: Folder of the soak: scene, acknowledgements, logs, clock.
         scene: What the others are told.
         seed: For those who draw.
+        others: Returns further processes that are looked after: that of the database.
     """
 
-    def __init__(self, desk: Path, scene: Scene, seed: int) -> None:
-        self.desk, self.scene, self._seed = desk, scene, seed
+    def __init__(
+        self, desk: Path, scene: Scene, seed: int, others: Callable[[], list[int]]
+    ) -> None:
+        self.desk, self.scene, self.seed, self._others = desk, scene, seed, others
         for name in ("logs", "acks"):
             (desk / name).mkdir(parents=True, exist_ok=True)
         self.clock = desk / "clock"
@@ -39,7 +43,6 @@ class Troupe:
         self.resting: set[str] = {"verify"}
         self.training = False
         self._idle_since: dict[str, float] = {}
-        self.reaped = 0
         self.scene_path = desk / "scene.json"
         self.tell()
 
@@ -62,7 +65,7 @@ class Troupe:
             since = self._idle_since.setdefault(name, CLOCK.monotonic_s())
             if not actor.lives or CLOCK.monotonic_s() - since >= REST_S.get(name, 0.0):
                 self.start(name)
-        self.reaped += reap({actor.pid for actor in self.actors.values() if actor.pid})
+        reap(set(self.scene.known))
         self.tell()
 
     def start(self, name: str) -> None:
@@ -76,7 +79,8 @@ class Troupe:
         """Tell the observer and the clients where everything is, if that has changed."""
         service, scene = self.actors["service"], self.scene
         before = (scene.known[:], scene.service, scene.url, scene.life, scene.phase)
-        scene.known = sorted(actor.pid for actor in self.actors.values() if actor.pid)
+        own = [actor.pid for actor in self.actors.values() if actor.pid is not None]
+        scene.known = sorted([*own, *self._others()])
         scene.service = service.pid if service.alive else None
         said = service.said() if scene.service is not None else None
         scene.url = None if said is None else str(said["url"])
@@ -125,9 +129,11 @@ class Troupe:
             suite = ("--scenarios", f"{home}/suite.json", "--workers", "1")
             return (*launch, "nightly", *suite, *self._approval())
         if name == "recorder":
-            return ("tests.soak.recorder", f"{home}/trajectories", url or "-", acks, str(lives))
+            last = ("last",) if "recorder" in self.resting else ()
+            place = f"{home}/trajectories"
+            return ("tests.soak.recorder", place, url or "-", acks, str(lives), *last)
         if name == "clients":
-            return ("tests.soak.clients", str(self.desk), acks, str(self._seed + lives))
+            return ("tests.soak.clients", str(self.desk), acks, str(self.seed + lives))
         if name == "verify":
             return (*launch, "verify", "--folder", home, "--json", *database)
         return ("tests.soak.observer", str(self.desk))
