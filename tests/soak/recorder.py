@@ -57,7 +57,7 @@ def record(recorder: TrajectoryRecorder, life: int, number: int) -> tuple[str, i
     recorder.begin(about)
     for step in played:
         recorder.write(step)
-    total = sum(step.outcome.reward for step in played)
+    total = sum(step.after.reward for step in played)
     recorder.finish_episode(EpisodeResult(episode, len(played), {ROLE: total}))
     return recorder.trajectory_ids(episode)[str(ROLE)], len(played)
 
