@@ -157,22 +157,17 @@ class Act:
         troupe.resting.add("service")
         if not troupe.actors["service"].end(signal.SIGTERM, self._patience_s):
             self._problems.append("the service did not end")
-        own = {actor.pid for actor in troupe.actors.values()}
-        self._wait(lambda: not self._left(own))
-        self._problems += [f"process {pid} is left" for pid in self._left(own)]
-        self._phase("ended")
+        self._wait(lambda: not self._left())
+        self._problems += [f"process {pid} is left" for pid in self._left()]
         troupe.resting.add("observer")
+        self._phase("ended")
         self._wait(lambda: not troupe.actors["observer"].alive)
 
-    def _left(self, own: set[int | None]) -> list[int]:
-        """Return who lives below us and was started by a command of the product."""
-        found = []
-        for pid in descendants(os.getpid()):
-            with suppress(OSError):
-                words = Path(f"/proc/{pid}/cmdline").read_bytes()
-                if pid not in own and words and b"agent_gym" in words:
-                    found.append(pid)
-        return found
+    def _left(self) -> list[int]:
+        """Return who lives below us and does not belong to a process that we look after."""
+        known = self._troupe.scene.known
+        kept = {*known, *(pid for one in known for pid in descendants(one))}
+        return [pid for pid in descendants(os.getpid()) if pid not in kept]
 
     def _phase(self, name: str) -> None:
         self._troupe.scene.phase = name

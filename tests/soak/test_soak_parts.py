@@ -129,7 +129,7 @@ def wrong_in(home):
 
 STATEMENTS = {
     "steps once": "update trajectories set n_steps = n_steps - 1, first_row = 0",
-    "steps in place": "update trajectories set first_row = 0",
+    "steps in place": "update trajectories set first_row = first_row + 1000",
     "ticks once": "insert into events (kind, subject, data, at_ns) "
     "select kind, subject, data, at_ns from events",
     "points conserved": "update service_agents set points = points + 1",
