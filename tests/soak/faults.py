@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, suppress
 from threading import Thread
 
 import httpx
+import numpy as np
 
 from agent_gym.core.clock import SECOND_NS
 from agent_gym.core.seeds import Seeds
@@ -18,6 +19,8 @@ from tests.soak.launch import set_clock
 from tests.soak.plan import Fault
 from tests.soak.troupe import Troupe
 
+LONGEST_S = 15
+Calling = Callable[[Callers, np.random.Generator], None]
 REQUESTS = {"hostile bodies": 24, "broken clients": 12, "slow clients": 6}
 
 
@@ -56,10 +59,20 @@ class Faults:
         return self._database.away() if kind == "database restart" else self._database.read_only()
 
     def _during(self, trouble: AbstractContextManager[None], fault: Fault) -> bool:
+        """Let it last, and until somebody has called meanwhile and was answered, if that is soon.
+
+        On a slow machine nobody would meet a trouble of a second.
+        """
         if not self._troupe.until("service", self._patience_s):
             return False
+        agents = list(self._troupe.scene.points)
         with trouble:
+            calls, _ = self._calling(fault, lambda callers, rng: callers.usual(rng, agents, 3))
             self._troupe.tend(fault.lasts_s)
+            for _ in range(LONGEST_S):
+                if calls.is_alive():
+                    self._troupe.tend(1.0)
+        self._ended(calls)
         return True
 
     def _kill(self, name: str, fault: Fault) -> bool:
@@ -119,24 +132,32 @@ class Faults:
     def _call(self, fault: Fault) -> bool:
         if not self._troupe.until("service", self._patience_s):
             return False
-        url, done = self._troupe.scene.url, list[bool]()
-        assert url is not None
-        callers = Callers(url, self._troupe.scene.token, self._acks)
-        rng = Seeds(self._troupe.seed).child("soak calls", fault.number).rng()
         n = REQUESTS[fault.kind]
+        ways: dict[str, Calling] = {
+            "slow clients": lambda callers, _: callers.slow(n),
+            "broken clients": lambda callers, rng: callers.broken(rng, n),
+            "hostile bodies": lambda callers, rng: callers.hostile(rng, n),
+        }
+        calls, done = self._calling(fault, ways[fault.kind])
+        self._ended(calls)
+        return bool(done)
 
-        def call() -> None:
+    def _calling(self, fault: Fault, call: Calling) -> tuple[Thread, list[bool]]:
+        """Call the service in a thread; the list says in the end whether it could be called."""
+        scene, done = self._troupe.scene, list[bool]()
+        assert scene.url is not None
+        callers = Callers(scene.url, scene.token, self._acks)
+        rng = Seeds(self._troupe.seed).child("soak calls", fault.number).rng()
+
+        def work() -> None:
             with suppress(httpx.HTTPError, OSError):
-                if fault.kind == "slow clients":
-                    callers.slow(n)
-                elif fault.kind == "broken clients":
-                    callers.broken(rng, n)
-                else:
-                    callers.hostile(rng, n)
+                call(callers, rng)
                 done.append(True)
 
-        thread = Thread(target=call)
+        thread = Thread(target=work)
         thread.start()
-        while thread.is_alive():
+        return thread, done
+
+    def _ended(self, calls: Thread) -> None:
+        while calls.is_alive():
             self._troupe.tend(0.5)
-        return bool(done)
