@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_gym.core.clock import DAY_NS, HOUR_NS, SystemClock
+from agent_gym.core.clock import DAY_NS, HOUR_NS, MINUTE_NS, SystemClock
 from agent_gym.pipeline.automation.stock import CHECKS
 from agent_gym.pipeline.runtime import stored_calls, verify_served
 from agent_gym.rollouts.database import AGENT_TICK, DatabaseDown, TrajectoryFilter
@@ -215,7 +215,13 @@ def test_a_clock_that_was_set_is_no_wrong_answer_and_hides_none(loop, monkeypatc
             runtime.tick()
         off[0] = DAY_NS
         runtime.tick()
-        off[0] = 0
+        advance, off[0] = loop.store.agents.advance, DAY_NS + 10 * MINUTE_NS
+
+        def set_back_meanwhile(*played):
+            off[0] = 10 * MINUTE_NS
+            return advance(*played)
+
+        monkeypatch.setattr(loop.store.agents, "advance", set_back_meanwhile)
         runtime.tick()
     report = verify_served(loop.store, loop.deployments)
     assert (report.wrong, report.checked) == ((), 7)

@@ -112,7 +112,7 @@ def verify_served(
         models[each.call.model] += 1
         if (doubt := _doubt(each, timeline)) is not None:
             doubts.append(doubt)
-    wrong += [one.words for one in doubts if one.off_ns is None or one.off_ns > set_back.most_ns]
+    wrong += [doubt.words for doubt in doubts if not set_back.explains(doubt)]
     return ServedReport(
         checked, checked - lost, lost, dict(models), len(wrong), tuple(wrong[:MOST_TOLD])
     )
@@ -174,19 +174,27 @@ class _SetBack:
 
     def __init__(self, timeline: tuple[Serving, ...]) -> None:
         self._timeline = timeline
-        self._latest_ns = self.most_ns = 0
+        self._latest_ns = self._last_ns = self._most_ns = 0
         latest_ns = 0
         for entry in timeline:
-            self.most_ns = max(self.most_ns, latest_ns - entry.at_ns)
+            self._most_ns = max(self._most_ns, latest_ns - entry.at_ns)
             latest_ns = max(latest_ns, entry.at_ns)
 
     def see(self, each: StoredCall) -> None:
-        """Take in the time of the next call."""
+        """Take in the times of the next call."""
         before_ns = self._latest_ns
         if 0 < each.call.position < len(self._timeline):
             before_ns = max(before_ns, self._timeline[each.call.position].at_ns)
-        self.most_ns = max(self.most_ns, before_ns - each.at_ns)
-        self._latest_ns = max(self._latest_ns, each.at_ns)
+        if each.at_ns < self._last_ns:  # it was set while this call was under way, or just before
+            before_ns = max(before_ns, each.call.asked_ns)
+        self._most_ns = max(self._most_ns, before_ns - each.at_ns)
+        self._latest_ns, self._last_ns = max(self._latest_ns, each.at_ns), each.at_ns
+
+    def explains(self, doubt: _Doubt) -> bool:
+        """Return whether a call only seems to be wrong."""
+        if doubt.off_ns is None or not self._most_ns:
+            return False
+        return doubt.off_ns <= self._most_ns + TURN_NS
 
 
 def _doubt(each: StoredCall, timeline: tuple[Serving, ...]) -> _Doubt | None:
