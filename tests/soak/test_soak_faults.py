@@ -10,12 +10,14 @@ from threading import Thread
 
 import pytest
 
-from agent_gym.core.clock import SECOND_NS
+from agent_gym.core.clock import SECOND_NS, SystemClock
 from tests.soak.actors import ROOT, Actor
 from tests.soak.faults import Faults
 from tests.soak.launch import set_clock
 from tests.soak.plan import KINDS, planned
 from tests.soak.scene import Scene
+
+CLOCK = SystemClock()
 
 
 class Trouble:
@@ -50,7 +52,8 @@ class Small:
         self.jobs = 0
         self.worker = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 
-    def tend(self, _seconds):
+    def tend(self, seconds):
+        CLOCK.sleep_s(min(seconds, 1.0))
         for name, actor in self.actors.items():
             if not actor.alive and name not in self.resting:
                 actor.start("http.server", "0", "--bind", "127.0.0.1")
@@ -96,7 +99,11 @@ def address(trouble):
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Content)
+    class Quiet(ThreadingHTTPServer):
+        def handle_error(self, *_):
+            """Callers hang up here."""
+
+    server = Quiet(("127.0.0.1", 0), Content)
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
