@@ -7,7 +7,7 @@ DATABASE := .venv/.database
 S3 := .venv-s3/.ready
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results ray-results reference docs clean reliability
+.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results ray-results reference docs clean reliability soak
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -87,6 +87,11 @@ gate-faults: $(READY)    ## planted faults against the gate, on the real simulat
 
 gate-same-code: $(READY) ## the same code and luck alone: no alarm (half an hour)
 	$(BIN)/agent-gym gate same-code --out docs/results/same_code.json
+
+SECONDS ?= 3600
+SEED ?= 0
+soak: $(READY) $(DATABASE)   ## everything at once under faults for SECONDS, on both databases, watched from outside
+	$(BIN)/python -m tests.soak --seconds $(SECONDS) --seed $(SEED) --out docs/results
 
 REAL := $(wildcard ../shared/data/BTCUSDT_spot_1h_2018-2024.parquet)
 umc-gates: $(READY)      ## the gates of the active-inference trader on known markets, 20 seeds and more (minutes)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_gym.core.clock import DAY_NS, HOUR_NS, MINUTE_NS, SystemClock
 from agent_gym.pipeline.automation.stock import CHECKS
 from agent_gym.pipeline.runtime import stored_calls, verify_served
 from agent_gym.rollouts.database import AGENT_TICK, DatabaseDown, TrajectoryFilter
@@ -199,6 +200,34 @@ def test_going_by_an_old_entry_is_found(lived):
     late = lived.deployments.history()[-1].at_ns + 10**12
     forge(lived, asked_ns=late)
     assert "entry" in verify_served(lived.store, lived.deployments).words
+
+
+def test_a_clock_that_was_set_is_no_wrong_answer_and_hides_none(loop, monkeypatch):
+    """A day ahead, back again, and an hour behind; models change meanwhile."""
+    real, off = SystemClock.now_ns, [0]
+    monkeypatch.setattr(SystemClock, "now_ns", lambda self: real(self) + off[0])
+    loop.install()
+    with loop.runtime() as runtime:
+        runtime.add("ann", points=99)
+        runtime.tick()
+        for seed, off[0] in ((2, DAY_NS), (3, 0), (4, -HOUR_NS), (5, 0)):
+            loop.promote(seed)
+            runtime.tick()
+        off[0] = DAY_NS
+        runtime.tick()
+        advance, off[0] = loop.store.agents.advance, DAY_NS + 10 * MINUTE_NS
+
+        def set_back_meanwhile(*played):
+            off[0] = 10 * MINUTE_NS
+            return advance(*played)
+
+        monkeypatch.setattr(loop.store.agents, "advance", set_back_meanwhile)
+        runtime.tick()
+    report = verify_served(loop.store, loop.deployments)
+    assert (report.wrong, report.checked) == ((), 7)
+    last = list(stored_calls(loop.store))[-1]
+    forge(loop, asked_ns=last.call.asked_ns + 2 * DAY_NS)
+    assert "entry" in verify_served(loop.store, loop.deployments).words
 
 
 def test_calls_before_a_moment_can_be_left_out(lived):

@@ -80,6 +80,10 @@ class Server:
                 raise RuntimeError((self.folder / "server.log").read_text()[-2000:])
             clock.sleep_s(0.05)
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def stop(self):
         """Stop at once, like a machine that is switched off: nothing is said to anybody."""
         self._process.send_signal(signal.SIGQUIT)

@@ -254,7 +254,7 @@ def _answers(loop: _Loop, job: JobOutcome | None) -> tuple[dict[str, str | None]
         for name in loop.agents:
             runtime.add(name, points=POINTS)
         rows = {row.agent_id: row for row in runtime.tick().rows}
-        progress(len(rows), len(loop.agents), {})
+        progress(sum(name in rows for name in loop.agents), len(loop.agents), {})
     answered = {name: rows[name].model if name in rows else None for name in loop.agents}
     doubts = [
         f"{name} was answered by {model or 'nobody'}: {(rows[name].error or {}).get('what', '')}"

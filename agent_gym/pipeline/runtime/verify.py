@@ -99,7 +99,10 @@ def verify_served(
     timeline = serving(deployments)
     checked = lost = 0
     models: Counter[str] = Counter()
+    doubts: list[_Doubt] = []
+    set_back = _SetBack(timeline)
     for each in stored_calls(store):
+        set_back.see(each)
         if each.at_ns < since_ns:
             continue
         checked += 1
@@ -107,8 +110,9 @@ def verify_served(
             lost += 1
             continue
         models[each.call.model] += 1
-        if (problem := _problem(each, timeline)) is not None:
-            wrong.append(f"agent {each.agent_id}, tick {each.call.tick}: {problem}")
+        if (doubt := _doubt(each, timeline)) is not None:
+            doubts.append(doubt)
+    wrong += [doubt.words for doubt in doubts if not set_back.explains(doubt)]
     return ServedReport(
         checked, checked - lost, lost, dict(models), len(wrong), tuple(wrong[:MOST_TOLD])
     )
@@ -148,22 +152,69 @@ def _canary(rollout_id: int, deployments: ModelDeploymentService) -> Canary:
     return Canary(rollout.model, rollout.salt, rollout.percent)
 
 
-def _problem(each: StoredCall, timeline: tuple[Serving, ...]) -> str | None:
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    """What seems wrong with a call.
+
+    Attributes:
+        words: What.
+        off_ns: How far the clock must have been set back to explain it; None if nothing does.
+    """
+
+    words: str
+    off_ns: int | None = None
+
+
+class _SetBack:
+    """How far the clock was set back at most, as the stored times themselves show.
+
+    Calls and the history are each stored one after another, and the entry that a call names was
+    there before it. Times that do not follow that order are those of a clock that was set.
+    """
+
+    def __init__(self, timeline: tuple[Serving, ...]) -> None:
+        self._timeline = timeline
+        self._latest_ns = self._last_ns = self._most_ns = 0
+        latest_ns = 0
+        for entry in timeline:
+            self._most_ns = max(self._most_ns, latest_ns - entry.at_ns)
+            latest_ns = max(latest_ns, entry.at_ns)
+
+    def see(self, each: StoredCall) -> None:
+        """Take in the times of the next call."""
+        before_ns = self._latest_ns
+        if 0 < each.call.position < len(self._timeline):
+            before_ns = max(before_ns, self._timeline[each.call.position].at_ns)
+        if each.at_ns < self._last_ns:  # it was set while this call was under way, or just before
+            before_ns = max(before_ns, each.call.asked_ns)
+        self._most_ns = max(self._most_ns, before_ns - each.at_ns)
+        self._latest_ns, self._last_ns = max(self._latest_ns, each.at_ns), each.at_ns
+
+    def explains(self, doubt: _Doubt) -> bool:
+        """Return whether a call only seems to be wrong."""
+        if doubt.off_ns is None or not self._most_ns:
+            return False
+        return doubt.off_ns <= self._most_ns + TURN_NS
+
+
+def _doubt(each: StoredCall, timeline: tuple[Serving, ...]) -> _Doubt | None:
     """Return what is wrong with a call; None if nothing is."""
-    call = each.call
+    call, who = each.call, f"agent {each.agent_id}, tick {each.call.tick}"
     if not 0 < call.position < len(timeline):
-        return f"the history has no entry {call.position}"
+        return _Doubt(f"{who}: the history has no entry {call.position}")
     expected = timeline[call.position].answers(each.agent_id)
     if call.model != expected:
-        return f"{_short(call.model)} answered, {_short(expected)} served"
+        return _Doubt(f"{who}: {_short(call.model)} answered, {_short(expected)} served")
     # The entry that it names must have been the last one then, or nearly.
     earliest = timeline[call.position].at_ns - TURN_NS
     later = timeline[call.position + 1 : call.position + 2]
-    latest = later[0].at_ns + TURN_NS if later else each.at_ns
-    if not earliest <= call.asked_ns <= min(latest, each.at_ns):
-        newest = bisect_right([one.at_ns for one in timeline], call.asked_ns) - 1
-        return f"it goes by entry {call.position} of the history when {newest} was the last"
-    return None
+    latest = min(later[0].at_ns + TURN_NS if later else each.at_ns, each.at_ns)
+    off_ns = max(earliest - call.asked_ns, call.asked_ns - latest)
+    if off_ns <= 0:
+        return None
+    newest = bisect_right([one.at_ns for one in timeline], call.asked_ns) - 1
+    words = f"it goes by entry {call.position} of the history when {newest} was the last"
+    return _Doubt(f"{who}: {words}", off_ns)
 
 
 def _short(model: str | None) -> str:
