@@ -101,7 +101,7 @@ class Outbox:
         paths = self.waiting()
         for i, path in enumerate(paths):
             try:
-                document = _read(path)
+                document = read_document(path)
                 if document is None:
                     refused.append(path.name)
                     self._set_aside(path)
@@ -128,7 +128,7 @@ def _all_known(connection: Connection, ids: Sequence[str]) -> bool:
     return set(found) == set(ids)
 
 
-def _read(path: Path) -> Document | None:
+def read_document(path: Path) -> Document | None:
     """Return a document; None if the file is not what its name says."""
     try:
         content = path.read_text(encoding="utf-8")

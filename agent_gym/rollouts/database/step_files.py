@@ -7,6 +7,7 @@ database says which rows are whose. It is never written to again.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -65,7 +66,9 @@ class StepFiles:
         content = sink.getvalue()
         digest = sha256(content).hexdigest()
         path = self.path(digest)
-        if not path.exists():
+        if path.exists():
+            os.utime(path)  # retention leaves alone what was met lately
+        else:
             with atomic_path(path) as temporary:
                 temporary.write_bytes(content)
         return WrittenFile(digest, table.num_rows, content.size)
