@@ -34,7 +34,7 @@ class BackupManifest(Config):
         created_ns: When the rows were seen.
         source: Which kind of database they were in.
         schema_version: Of its tables.
-        tables: By name, in the order in which they can be filled.
+        tables: By name.
         families: Which tables belong to whom, besides the store's own.
         steps: Bytes of each step file, by its hash.
         lost: Step files that rows name and that could not be copied: gone, or changed.

@@ -190,9 +190,13 @@ def _make_new(
 
 def _put_rows(connection: Connection, folder: Path, manifest: BackupManifest, watch: Watch) -> None:
     """Put all rows in, then read them again and compare."""
-    for name, entry in manifest.tables.items():
-        told = Steps(watch, f"rows of {name}", entry.rows)
-        load_table(connection, name, table_file(folder, name), told)
+    known = (*own_tables(), *(name for names in manifest.families.values() for name in names))
+    if not manifest.tables.keys() <= set(known):
+        raise DataError("nobody knows a table of the backup", where=str(folder))
+    for name in known:  # each after those that it refers to
+        if name in manifest.tables:
+            told = Steps(watch, f"rows of {name}", manifest.tables[name].rows)
+            load_table(connection, name, table_file(folder, name), told)
     for name, entry in manifest.tables.items():
         told = Steps(watch, f"comparing {name}", entry.rows)
         _compare(name, digest(connection, name, told), entry)
