@@ -6,7 +6,7 @@ BROWSER := .venv/.browser
 DATABASE := .venv/.database
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test test-all weigh lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results reference docs clean
+.PHONY: help gym harness demo train-lander results test test-all weigh lint format bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results store-results reference docs clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -90,6 +90,9 @@ marl-results: $(READY)   ## what teams come to: MAPPO, reuse and AMAL, harder ma
 	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seeds 5 --jobs 2 --out docs/results || test $$? = 4
 	$(MARL) compare --algos mappo --maps 2s3z,3s_vs_5z --seeds 5 --steps 250000 --jobs 2 --out docs/results --name marl_hard
 	$(MARL) ablation --maps 3m:kills@60000 --seeds 10 --jobs 2 --out docs/results
+
+store-results: $(READY) $(DATABASE)   ## the store at 10 million steps: recorders, questions, backup, restore (half an hour)
+	$(BIN)/python -m scripts.store_size --out docs/results
 
 reference: $(READY)      ## the pages of docs/reference, written again from the code
 	$(BIN)/python -m scripts.make_reference
