@@ -13,6 +13,7 @@ from agent_gym.pipeline.registry.tables import FAMILY, create
 from agent_gym.rollouts.database import (
     AgentRecord,
     BatchRequest,
+    DatabaseDown,
     JudgmentRecord,
     LlmCallRecord,
     TrajectoryRecorder,
@@ -134,14 +135,22 @@ def test_a_backup_while_recorders_write_holds_whole_trajectories(store, tmp_path
             assert (orphans["rows_without_file"], orphans["files_of_no_trajectory"]) == (0, 0)
 
 
-def test_recordings_that_wait_are_part_of_it(new_sqlite, tmp_path, clock):
+def test_recordings_that_wait_are_part_of_it(new_sqlite, tmp_path, clock, monkeypatch):
     with TrajectoryStore.open(new_sqlite(), folder=tmp_path / "s", clock=clock) as store:
-        store.outbox.keep({"step_files": [], "trajectories": [], "llm_calls": []})
+
+        def away():
+            raise DatabaseDown("away")
+
+        monkeypatch.setattr(store.database, "prepare", away)
+        fill(store, [0])
+        monkeypatch.undo()
         made = back_up(store, tmp_path / "b", FAMILIES)
-        assert len(made.outbox) == 1
+        assert (len(made.outbox), len(made.steps)) == (1, 1)  # and the steps that it names
     with as_it_is(None, tmp_path / "r", new=True) as other:
         assert restore(tmp_path / "b", other, FAMILIES).outbox == 1
-        assert len(other.outbox.waiting()) == 1
+        assert other.deliver().delivered == 1
+        assert other.check().whole
+        assert other.count() == 1
 
 
 def test_a_place_that_is_not_empty_is_replaced_only_if_told(store, backup, new_database, tmp_path):

@@ -127,9 +127,10 @@ class Database:
     def hold(self, connection: Connection, lock: int) -> None:
         """Wait until nobody else is in the same section; lasts until the transaction ends.
 
-        SQLite lets in one writer at a time anyway.
+        SQLite lets in one writer at a time anyway. What is done in a section may take its time.
         """
         if not self.is_sqlite:
+            connection.execute(LIMITS, {"lock": "0", "statement": "0"})
             connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": lock})
 
     def close(self) -> None:

@@ -95,6 +95,17 @@ class Outbox:
         """Return the documents that wait."""
         return tuple(sorted(self.folder.glob(f"*{SUFFIX}")))
 
+    def step_files(self) -> set[str]:
+        """Return the step files that waiting documents name."""
+        found: set[str] = set()
+        for path in self.waiting():
+            try:
+                document = read_document(path)
+            except FileNotFoundError:
+                continue  # somebody else has just delivered it
+            found |= {row["file_hash"] for row in (document or {}).get("step_files", [])}
+        return found
+
     def deliver(self, put: Callable[[Document], None]) -> DeliveryReport:
         """Hand every document to ``put`` and remove it once that has returned."""
         delivered, refused = 0, []

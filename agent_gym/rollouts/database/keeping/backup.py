@@ -35,6 +35,7 @@ from agent_gym.rollouts.database.keeping.place import (
     hash_of,
     unwatched,
 )
+from agent_gym.rollouts.database.outbox import Outbox
 from agent_gym.rollouts.database.schema import version_of
 from agent_gym.rollouts.database.step_files import StepFiles
 from agent_gym.rollouts.database.store import TrajectoryStore
@@ -76,7 +77,7 @@ def back_up(
             others = {name: present(connection, family.tables) for name, family in families.items()}
             names = (*present(connection, own_tables()), *(t for ts in others.values() for t in ts))
             tables = {name: _write(connection, name, target, watch) for name in names}
-            files = _named(connection)
+            files = _named(connection) | Outbox(target / OUTBOX).step_files()
         steps, lost = _copy_steps(files, store.files, target, watch)
     made = BackupManifest(
         created_ns=created,
@@ -98,18 +99,18 @@ def _write(connection: Connection, name: str, target: Path, watch: Watch) -> Tab
     return TableEntry(rows=found.rows, sha256=found.sha256)
 
 
-def _named(connection: Connection) -> list[str]:
+def _named(connection: Connection) -> set[str]:
     table = reflected(connection, "step_files")
-    return list(connection.scalars(select(table.c.file_hash).order_by(table.c.file_hash)))
+    return set(connection.scalars(select(table.c.file_hash)))
 
 
 def _copy_steps(
-    names: list[str], files: StepFiles, target: Path, watch: Watch
+    names: set[str], files: StepFiles, target: Path, watch: Watch
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Copy the files that rows name; return the size of each, and which could not be copied."""
     kept, steps, lost = StepFiles(target / STEPS), {}, {}
     told = Steps(watch, "step files", len(names))
-    for name in names:
+    for name in sorted(names):
         try:
             source = files.path(name)
             if source.is_symlink():

@@ -99,8 +99,8 @@ def lines_of(connection: Connection, name: str) -> Iterator[bytes]:
     columns = [_read(column) for column in table.columns]
     order = [_ordered(column, connection) for column in table.primary_key.columns]
     names = [column.name for column in table.columns]
-    streamed = connection.execution_options(yield_per=ROWS_AT_ONCE)
-    for row in streamed.execute(select(*columns).order_by(*order)):
+    chosen, streamed = select(*columns).order_by(*order), {"yield_per": ROWS_AT_ONCE}
+    for row in connection.execute(chosen, execution_options=streamed):
         said = {name: _plain(value) for name, value in zip(names, row, strict=True)}
         yield json.dumps(said, allow_nan=False, sort_keys=True).encode() + b"\n"
 

@@ -69,6 +69,7 @@ def as_it_is(
 @contextmanager
 def files_held(folder: Path, *, alone: bool) -> Iterator[None]:
     """Keep step files from going while they are copied; who removes them must be alone."""
+    folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -16,9 +15,9 @@ from sqlalchemy import ColumnElement, Connection, delete, exists, func, select
 
 from agent_gym.core.clock import DAY_NS, HOUR_NS
 from agent_gym.core.registry import Config
+from agent_gym.rollouts.database.batches import CLAIM_LOCK
 from agent_gym.rollouts.database.keeping.place import Steps, Watch, files_held, unwatched
 from agent_gym.rollouts.database.model_tables import TrainingBatchMember
-from agent_gym.rollouts.database.outbox import Outbox, read_document
 from agent_gym.rollouts.database.store import TrajectoryStore
 from agent_gym.rollouts.database.tables import LlmCall, RewardJudgment, StepFile, Trajectory
 
@@ -98,6 +97,7 @@ def prune(store: TrajectoryStore, rules: RetentionRules, watch: Watch = unwatche
         goes = _goes(rules, store.clock.now_ns())
         while True:
             with store.database.writing() as connection:
+                store.database.hold(connection, CLAIM_LOCK)  # nobody claims what is about to go
                 found = _remove_some(connection, goes)
             if not found[0]:
                 break
@@ -133,10 +133,9 @@ def _all(conditions: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:
 
 
 def _remove_some(connection: Connection, goes: list[ColumnElement[bool]]) -> list[int]:
-    """Remove some trajectories; one that is being claimed meanwhile is left alone."""
+    """Remove some trajectories; return how many, and how many calls and judgments."""
     chosen = select(Trajectory.trajectory_id).where(*goes).order_by(Trajectory.created_ns)
-    locked = chosen.limit(ROWS_AT_ONCE).with_for_update(skip_locked=True)
-    ids = connection.scalars(locked).all()
+    ids = connection.scalars(chosen.limit(ROWS_AT_ONCE)).all()
     if not ids:
         return [0, 0, 0]
     counts = []
@@ -150,7 +149,7 @@ def _remove_some(connection: Connection, goes: list[ColumnElement[bool]]) -> lis
 def _remove_files(store: TrajectoryStore, watch: Watch) -> tuple[int, int]:
     """Remove step files that no trajectory names, and those that no row ever named."""
     named = select(Trajectory.id).where(Trajectory.step_file == StepFile.file_hash)
-    waited_for = _waited_for(store.outbox)
+    waited_for = store.outbox.step_files()
     with store.database.reading() as session:
         known = set(session.scalars(select(StepFile.file_hash)))
         free = set(session.scalars(select(StepFile.file_hash).where(~exists(named))))
@@ -177,19 +176,3 @@ def _is_new(store: TrajectoryStore, name: str) -> bool:
     except FileNotFoundError:
         return False
     return store.clock.now_ns() - changed < NEW_FILE_NS
-
-
-def _waited_for(outbox: Outbox) -> set[str]:
-    """Return the files that waiting recordings name."""
-    found: set[str] = set()
-    for path in outbox.waiting():
-        document = _document(path)
-        found |= {row["file_hash"] for row in (document or {}).get("step_files", [])}
-    return found
-
-
-def _document(path: Path) -> dict[str, Any] | None:
-    try:
-        return read_document(path)
-    except FileNotFoundError:
-        return None
