@@ -91,7 +91,7 @@ marl-results: $(READY)   ## what teams come to: MAPPO, reuse and AMAL, harder ma
 	$(MARL) compare --algos mappo --maps 2s3z,3s_vs_5z --seeds 5 --steps 250000 --jobs 2 --out docs/results --name marl_hard
 	$(MARL) ablation --maps 3m:kills@60000 --seeds 10 --jobs 2 --out docs/results
 
-store-results: $(READY) $(DATABASE)   ## the store at 10 million steps: recorders, questions, backup, restore (half an hour)
+store-results: $(READY) $(DATABASE)   ## the store at 10 million steps: recorders, questions, backup, restore (long)
 	$(BIN)/python -m scripts.store_size --out docs/results
 
 reference: $(READY)      ## the pages of docs/reference, written again from the code
