@@ -104,7 +104,8 @@ def prune(store: TrajectoryStore, rules: RetentionRules, watch: Watch = unwatche
             gone = [total + n for total, n in zip(gone, found, strict=True)]
             told(found[0])
         files, n_bytes = _remove_files(store, watch)
-    return Pruned(*gone, files, n_bytes, planned.held)
+    trajectories, calls, judgments = gone
+    return Pruned(trajectories, calls, judgments, files, n_bytes, planned.held)
 
 
 def _old(rules: RetentionRules, now_ns: int) -> list[ColumnElement[bool]]:
