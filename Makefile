@@ -7,7 +7,7 @@ DATABASE := .venv/.database
 S3 := .venv-s3/.ready
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results ray-results reference docs clean reliability soak
+.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results ray-results reference docs clean reliability soak store-results
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -114,6 +114,9 @@ marl-results: $(READY)   ## what teams come to: MAPPO, reuse and AMAL, harder ma
 
 ray-results: $(READY)    ## a cluster against one machine: a node killed, overhead, when it pays off (minutes)
 	$(BIN)/python -m scripts.ray_results --out docs/results
+
+store-results: $(READY) $(DATABASE)   ## the store at 10 million steps: recorders, questions, backup, restore (long)
+	$(BIN)/python -m scripts.store_size --out docs/results
 
 reference: $(READY)      ## the pages of docs/reference, written again from the code
 	$(BIN)/python -m scripts.make_reference

@@ -12,7 +12,16 @@ from tests.apps.test_tree_cli import LEAVES
 
 READS = {
     *("agents list", "agents show", "audit", "benchmark run", "benchmark mcp", "compare"),
-    *("data check", "data info", "desk analyze", "desk train", "desk verify-log", "desk signal"),
+    *(
+        "data check",
+        "data info",
+        "db verify",
+        "db stats",
+        "desk analyze",
+        "desk train",
+        "desk verify-log",
+        "desk signal",
+    ),
     *("doctor", "experiment show", "experiment compare", "market realism", "marl verify"),
     *("marl behaviour", "mcp", "oracle", "registry list", "registry show", "registry verify"),
     *("registry history", "replay", "report", "snapshot verify", "snapshot show", "tokens list"),
@@ -70,7 +79,13 @@ CASES = {
 }
 """Options with which a command would write."""
 
-ELSEWHERE = {"desk retrain": "trains first, and is tested with its loop"}
+ELSEWHERE = {
+    "desk retrain": "trains first, and is tested with its loop",
+    **dict.fromkeys(
+        ("db backup", "db migrate", "db prune", "db restore"),
+        "needs a store, and is tested with it",
+    ),
+}
 
 
 @pytest.mark.parametrize(("words", "command"), LEAVES, ids=[words for words, _ in LEAVES])

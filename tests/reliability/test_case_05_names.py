@@ -111,7 +111,7 @@ def test_no_name_of_a_request_leads_outside(client, place, name):
 TAKERS = {
     "run": lambda root, name: Workspace(root).run_folder(name),
     "baseline": lambda root, name: Workspace(root).baseline_folder(name),
-    "steps": lambda root, name: StepFiles(root).path(name),
+    "steps": lambda root, name: StepFiles.within(root).path(name),
 }
 
 

@@ -40,7 +40,7 @@ def made_postgres(postgres_server, tmp_path_factory):
 def empty_url(request, tmp_path):
     """The address of a database without tables."""
     if request.param == "sqlite":
-        (tmp_path / "db").mkdir()
+        (tmp_path / "db").mkdir(exist_ok=True)
         yield f"sqlite:///{tmp_path / 'db' / 'gym.db'}"
         return
     server = request.getfixturevalue("postgres_server")
@@ -67,7 +67,7 @@ def new_postgres(postgres_server, made_postgres):
 def new_sqlite(made_sqlite, tmp_path):
     """Makes files of SQLite with their tables."""
     folder = tmp_path / "db"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
 
     def make():
         path = folder / f"gym-{len(list(folder.iterdir()))}.db"

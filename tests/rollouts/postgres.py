@@ -51,8 +51,9 @@ def plain_user():
 class Server:
     """A server in a folder of its own; stop() and start() are what a crash and a repair are."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, settings=SETTINGS):
         self.folder, self.data = Path(folder), Path(folder) / "data"
+        self._settings = settings
         self._bin, self._user = binaries(), plain_user()
         if self._user is not None:
             shutil.chown(self.folder, self._user)
@@ -62,7 +63,9 @@ class Server:
 
     def start(self):
         """Start the server as a child that ends with us, however we end."""
-        options = [word for setting in (*SETTINGS, self._socket()) for word in ("-c", setting)]
+        options = [
+            word for setting in (*self._settings, self._socket()) for word in ("-c", setting)
+        ]
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [self._bin / "postgres", "-D", self.data, *options],
@@ -124,9 +127,9 @@ class Server:
             raise RuntimeError(f"{program} failed: {done.stderr}")
 
 
-def new_server():
+def new_server(settings=SETTINGS):
     """Return a running server; its folder is short, since a socket's path must be."""
-    return Server(tempfile.mkdtemp(prefix="pg-"))
+    return Server(tempfile.mkdtemp(prefix="pg-"), settings)
 
 
 def end(server):

@@ -7,10 +7,17 @@ from pydantic import ValidationError
 from rollout_samples import Dice
 from sqlalchemy import update
 from sqlalchemy.exc import IntegrityError
-from trajectory_samples import fill
+from trajectory_samples import fill, play_one
 
 from agent_gym.core.errors import ConfigError, StoreError
-from agent_gym.rollouts.database import BatchRequest, Trajectory, TrajectoryFilter
+from agent_gym.rollouts.database import (
+    BatchRequest,
+    LlmCallRecord,
+    Trajectory,
+    TrajectoryFilter,
+    TrajectoryRecorder,
+    reading,
+)
 
 USED = TrajectoryFilter(used_in_training=True)
 
@@ -191,3 +198,38 @@ def test_the_database_itself_refuses_a_half_marked_row(store):
             connection.execute(chosen.values(change))
         assert isinstance(caught.value.__cause__, IntegrityError)
     assert used(store) == set()
+
+
+def test_a_batch_can_be_read_group_by_group(store, monkeypatch):
+    monkeypatch.setattr(reading, "GROUPS_AT_ONCE", 1)
+    fill(store, range(6))
+    store.batches.claim(BatchRequest(batch_id="b"))
+    whole, groups = store.read_batch("b"), tuple(store.stream_batch("b"))
+    assert [group.group_key for group in groups] == [group.group_key for group in whole.groups]
+    for mine, theirs in zip(groups, whole.groups, strict=True):
+        assert [one.row.trajectory_id for one in mine.trajectories] == [
+            one.row.trajectory_id for one in theirs.trajectories
+        ]
+        assert [one.steps.reward.tolist() for one in mine.trajectories] == [
+            one.steps.reward.tolist() for one in theirs.trajectories
+        ]
+    with pytest.raises(ConfigError, match="no such batch"):
+        next(store.stream_batch("other"))
+
+
+def test_calls_of_many_are_those_of_each(store):
+    with TrajectoryRecorder(store) as recorder:
+        for n in range(3):
+            play_one(recorder, n)
+            calls = [LlmCallRecord(t=t, model="m", response=f"{n} {t}") for t in range(n)]
+            recorder.add_calls(calls)
+        ids = [recorder.trajectory_ids(f"e{n}")["trader"] for n in range(3)]
+    found = store.calls_of(ids)
+    said = [[call.response for call in found[name]] for name in ids]
+    assert said == [[], ["1 0"], ["2 0", "2 1"]]
+    assert said == [[call.response for call in store.calls(name)] for name in ids]
+
+
+def test_counting_can_stop(store):
+    fill(store, range(5))
+    assert [store.count(at_most=n) for n in (2, 5, 9)] == [2, 5, 5]

@@ -55,7 +55,7 @@ def test_an_older_database_keeps_its_rows_and_gets_the_new_tables(empty_url, tmp
     with TrajectoryStore.open(empty_url, folder=tmp_path) as store:
         assert [store.get(made).trajectory_id for made in ids] == ids
         assert store.events.append("migrated", "store") == 1
-    assert version(empty_url) == schema.head() == "0002"
+    assert version(empty_url) == schema.head() == "0003"
     if empty_url.startswith("sqlite"):
         copy = Path(f"{database_url(empty_url).database}.before-0001")
         with closing(sqlite3.connect(copy)) as kept:
@@ -104,10 +104,10 @@ def test_a_migration_that_fails_changes_nothing(database_url, tmp_path, monkeypa
     folder.mkdir(parents=True)
     for path in source.glob("v*.py"):
         (folder / path.name).write_text(path.read_text())
-    (folder / "v0003_broken.py").write_text(
+    (folder / "v0004_broken.py").write_text(
         "import sqlalchemy as sa\n"
         "from alembic import op\n"
-        "revision, down_revision = '0003', '0002'\n"
+        "revision, down_revision = '0004', '0003'\n"
         "def upgrade():\n"
         "    op.create_table('half', sa.Column('id', sa.Integer()))\n"
         "    op.execute('insert into nowhere values (1)')\n"
@@ -119,7 +119,7 @@ def test_a_migration_that_fails_changes_nothing(database_url, tmp_path, monkeypa
     ):
         store.count()
     monkeypatch.undo()
-    assert version(database_url) == "0002"
+    assert version(database_url) == "0003"
     assert "half" not in inspect(engine_of(database_url)).get_table_names()
     with TrajectoryStore.open(database_url, folder=tmp_path / "s") as store:
         assert store.count() == 0

@@ -30,6 +30,7 @@ COMMANDS = {
     "cleanup": "What could go from the folder of results, and how much.",
     "compare": "Two recorded runs, metric by metric.",
     "data": "Fetch, import, check and describe market data.",
+    "db": "The trajectory store: backup, restore, migrate, prune, stats; SQLite or PostgreSQL.",
     "demo": "A backtest from data to report, end to end.",
     "desk": "The Core Agent: its log, its model, one signal through it.",
     "doctor": "What this machine has, and what is missing.",

@@ -57,7 +57,7 @@ def data_quality(
     rows = store.page(chosen, limit=sample).rows
     if not rows:
         return None
-    passed = sum(_passed(store, row.trajectory_id) for row in rows if row.n_steps > 0)
+    passed = _passed(store, [row.trajectory_id for row in rows if row.n_steps > 0])
     return passed / (len(rows) * len(CHECKS))
 
 
@@ -80,9 +80,10 @@ def stock_of(store: TrajectoryStore, policy: ReadinessPolicy, champion: str | No
     )
 
 
-def _passed(store: TrajectoryStore, trajectory_id: str) -> int:
+def _passed(store: TrajectoryStore, ids: list[str]) -> int:
+    """Return how many checks are passed; all are read together, unless one cannot be read."""
     try:
-        (one,) = store.read([trajectory_id])
+        stored = store.read(ids)
     except StoreError:
-        return 0
-    return sum(check(one) for check in CHECKS.values())
+        return sum(_passed(store, [one]) for one in ids) if len(ids) > 1 else 0
+    return sum(check(one) for one in stored for check in CHECKS.values())

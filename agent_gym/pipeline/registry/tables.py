@@ -6,6 +6,8 @@ was seen of them, the looks at sealed sets, and the history that nobody may chan
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -20,6 +22,8 @@ from sqlalchemy import (
     inspect,
     text,
 )
+
+from agent_gym.rollouts.database.keeping.dump import Family
 
 METADATA = MetaData()
 REFUSAL = "history is only added to"
@@ -83,7 +87,7 @@ HISTORY = Table(
     Column("previous_hash", Text, nullable=False),
     Column("hash", Text, nullable=False),
 )
-FIRST = {
+FIRST: dict[str, Any] = {
     "id": 1,
     "champion": None,
     "previous": None,
@@ -97,6 +101,13 @@ FIRST = {
 def exist(connection: Connection) -> bool:
     """Return whether the tables are there; they are made together, so one tells."""
     return bool(inspect(connection).has_table(POINTER.name))
+
+
+def remove(connection: Connection) -> None:
+    """Remove the tables, if they are there; a backup that takes their place brings its own."""
+    METADATA.drop_all(connection)
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("drop function if exists refuse_change_of_registry_history()"))
 
 
 def create(connection: Connection) -> None:
@@ -127,3 +138,7 @@ def create(connection: Connection) -> None:
             )
         )
     connection.execute(POINTER.insert().values(FIRST))
+
+
+FAMILY = Family(tuple(table.name for table in METADATA.sorted_tables), create, remove, first_rows=1)
+"""What a backup of the store has to know of these tables."""

@@ -7,6 +7,7 @@ what is read is fetched into it once. Whatever is handed on has been hashed here
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 import tempfile
@@ -82,6 +83,8 @@ class BlobStore:
         if self.near.entry(name) is None:  # a link in its place is no blob, and is replaced
             with atomic_path(path) as temporary:
                 write(temporary)
+        else:
+            os.utime(path)  # whoever sweeps leaves alone what was met lately
         if self.is_remote:
             self._send_all({digest}, patient=patient)
 

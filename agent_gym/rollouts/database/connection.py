@@ -26,7 +26,20 @@ from agent_gym.core.errors import ConfigError, StoreError
 
 BUSY_S = 20
 CONNECT_S = 5
+SLOW_S = 60
+POOL, MORE_AT_PEAK = 8, 24
 WRITES = "writes"
+TURNED_AWAY = ("25006", "42501")  # read-only for now, or no right to write
+KEPT_ALIVE = {  # a host that vanished is noticed in half a minute, not in two hours
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+LIMITS = text(
+    "select set_config('lock_timeout', :lock, true), "
+    "set_config('statement_timeout', :statement, true)"
+)
 REACH = "See that it runs and that you may write to it; recordings wait in the outbox meanwhile"
 DAMAGED = ("not a database", "malformed")  # as SQLite says it
 MEND = "The file is damaged: put a copy of it back, or move it away to begin a new one"
@@ -80,22 +93,46 @@ class Database:
             yield session
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Yield a connection inside a transaction that is kept only if the block ends well."""
+    def snapshot(self) -> Iterator[Connection]:
+        """Yield a connection that sees the same state until the end, whatever others write."""
+        self.prepare()
+        with self._plain_errors(), self.engine.connect() as connection:
+            if not self.is_sqlite:
+                connection = connection.execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def writing(self, *, limited: bool = True) -> Iterator[Connection]:
+        """Yield a connection inside a transaction that is kept only if the block ends well.
+
+        Args:
+            limited: Give up on a lock or a statement that takes far too long.
+        """
         self.prepare()
         with (
             self._plain_errors(),
             self.engine.connect() as connection,
             connection.execution_options(**{WRITES: True}).begin(),
         ):
+            if limited:
+                self._limit(connection)
             yield connection
+
+    def _limit(self, connection: Connection) -> None:
+        """Do not wait for ever in PostgreSQL; SQLite has a limit of its own for locks."""
+        if not self.is_sqlite:
+            connection.execute(LIMITS, {"lock": f"{BUSY_S}s", "statement": f"{SLOW_S}s"})
 
     def hold(self, connection: Connection, lock: int) -> None:
         """Wait until nobody else is in the same section; lasts until the transaction ends.
 
-        SQLite lets in one writer at a time anyway.
+        SQLite lets in one writer at a time anyway. What is done in a section may take its time.
         """
         if not self.is_sqlite:
+            connection.execute(LIMITS, {"lock": "0", "statement": "0"})
             connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": lock})
 
     def close(self) -> None:
@@ -111,9 +148,12 @@ class Database:
                 "the database cannot be used now", where=self.name, found=_said(error), remedy=REACH
             ) from error
         except SQLAlchemyError as error:
-            if isinstance(error, DBAPIError) and error.connection_invalidated:
+            if isinstance(error, DBAPIError) and _is_passing(error):
                 raise DatabaseDown(
-                    "the database went away", where=self.name, found=_said(error), remedy=REACH
+                    "the database went away or takes no changes",
+                    where=self.name,
+                    found=_said(error),
+                    remedy=REACH,
                 ) from error
             said = _said(error)
             remedy = MEND if any(word in said for word in DAMAGED) else None
@@ -161,9 +201,17 @@ def _engine(url: URL) -> Engine:
     return create_engine(
         url,
         pool_pre_ping=True,
-        connect_args={"connect_timeout": CONNECT_S},
+        pool_size=POOL,
+        max_overflow=MORE_AT_PEAK,
+        pool_timeout=BUSY_S,
+        connect_args={"connect_timeout": CONNECT_S, "application_name": "agent-gym", **KEPT_ALIVE},
         json_serializer=_to_json,
     )
+
+
+def _is_passing(error: DBAPIError) -> bool:
+    """Say whether the same may well be taken later."""
+    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in TURNED_AWAY
 
 
 def _set_up_sqlite(raw: Any, _record: Any) -> None:

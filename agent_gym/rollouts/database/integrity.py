@@ -41,9 +41,8 @@ class IntegrityReport:
 
 def named_files(database: Database, outbox: Outbox) -> set[str]:
     """Return the hashes of all step files that a row, or a recording that waits, names."""
-    waiting = {row["file_hash"] for one in outbox.documents() for row in one["step_files"]}
     with database.reading() as session:
-        return waiting | set(session.scalars(select(StepFile.file_hash)))
+        return outbox.step_files() | set(session.scalars(select(StepFile.file_hash)))
 
 
 def check_files(database: Database, files: StepFiles) -> IntegrityReport:

@@ -99,11 +99,15 @@ class Outbox:
         """Yield the documents that wait; one that is delivered meanwhile may be left out."""
         for path in self.waiting():
             try:
-                document = _read(path)
+                document = read_document(path)
             except FileNotFoundError:
                 continue
             if document is not None:
                 yield document
+
+    def step_files(self) -> set[str]:
+        """Return the step files that waiting documents name."""
+        return {row["file_hash"] for one in self.documents() for row in one.get("step_files", [])}
 
     def deliver(self, put: Callable[[Document], None]) -> DeliveryReport:
         """Hand every document to ``put`` and remove it once that has returned."""
@@ -111,7 +115,7 @@ class Outbox:
         paths = self.waiting()
         for i, path in enumerate(paths):
             try:
-                document = _read(path)
+                document = read_document(path)
                 if document is None:
                     refused.append(path.name)
                     self._set_aside(path)
@@ -138,7 +142,7 @@ def _all_known(connection: Connection, ids: Sequence[str]) -> bool:
     return set(found) == set(ids)
 
 
-def _read(path: Path) -> Document | None:
+def read_document(path: Path) -> Document | None:
     """Return a document; None if the file is not what its name says."""
     try:
         content = path.read_text(encoding="utf-8")

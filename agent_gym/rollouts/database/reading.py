@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
+from typing import TypeVar
 
 from sqlalchemy import select
 
@@ -16,6 +17,9 @@ from agent_gym.rollouts.database.step_files import StepFiles
 from agent_gym.rollouts.database.tables import Trajectory
 
 IDS_AT_ONCE = 10_000
+GROUPS_AT_ONCE = 32
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,30 @@ def read_part(
 
 def batch_of(database: Database, files: StepFiles, batch_id: str) -> TrajectoryBatch:
     """Return a batch with the steps of those members that have not been given back."""
+    batch, members = _batch(database, batch_id)
+    stored = iter(read(database, files, [member.trajectory_id for member in members]))
+    groups = tuple(
+        TrajectoryGroup(key, tuple(next(stored) for _ in alike))
+        for key, alike in groupby(members, key=lambda member: member.group_key)
+    )
+    return TrajectoryBatch(batch_id, batch.data_hash, groups)
+
+
+def stream_groups(database: Database, files: StepFiles, batch_id: str) -> Iterator[TrajectoryGroup]:
+    """Yield the groups of a batch in its order; steps are read for some groups at a time."""
+    _, members = _batch(database, batch_id)
+    grouped = groupby(members, key=lambda member: member.group_key)
+    for some in batched(((key, tuple(alike)) for key, alike in grouped), GROUPS_AT_ONCE):
+        ids = [member.trajectory_id for _, alike in some for member in alike]
+        stored = iter(read(database, files, ids))
+        for key, alike in some:
+            yield TrajectoryGroup(key, tuple(next(stored) for _ in alike))
+
+
+def _batch(
+    database: Database, batch_id: str
+) -> tuple[TrainingBatch, Sequence[TrainingBatchMember]]:
+    """Return a batch and those members that have not been given back."""
     with database.reading() as session:
         batch = session.scalar(select(TrainingBatch).where(TrainingBatch.batch_id == batch_id))
         members = session.scalars(
@@ -118,12 +146,19 @@ def batch_of(database: Database, files: StepFiles, batch_id: str) -> TrajectoryB
         ).all()
     if batch is None:
         raise ConfigError("there is no such batch", found=batch_id)
-    stored = iter(read(database, files, [member.trajectory_id for member in members]))
-    groups = tuple(
-        TrajectoryGroup(key, tuple(next(stored) for _ in alike))
-        for key, alike in groupby(members, key=lambda member: member.group_key)
-    )
-    return TrajectoryBatch(batch_id, batch.data_hash, groups)
+    return batch, members
+
+
+def batched(values: Iterable[V], size: int) -> Iterator[list[V]]:
+    """Yield lists of at most so many values.
+
+    Example:
+        >>> list(batched("abcde", 2))
+        [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    rest = iter(values)
+    while some := list(islice(rest, size)):
+        yield some
 
 
 def _place(row: Trajectory) -> tuple[str, int]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from agent_gym.core.errors import StoreError
 from agent_gym.core.types import FloatArray
 from agent_gym.rollouts.blobs import BlobStore
+from agent_gym.rollouts.blobs.shelf import LocalShelf
 from agent_gym.rollouts.database.step_columns import StepColumns, step_columns
 from agent_gym.rollouts.database.tables import FileState
 
@@ -39,6 +40,11 @@ class StepFiles:
 
     def __init__(self, blobs: BlobStore) -> None:
         self.blobs = blobs
+
+    @classmethod
+    def within(cls, folder: Path) -> StepFiles:
+        """Return the step files of a folder, whatever address blobs have elsewhere."""
+        return cls(BlobStore(LocalShelf(folder), folder, SUFFIX))
 
     @property
     def folder(self) -> Path:

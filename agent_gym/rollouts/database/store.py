@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import ColumnElement, Integer, cast, func, select
+from sqlalchemy import ColumnElement, func, select
 
 from agent_gym.core.clock import DAY_NS, Clock, SystemClock
 from agent_gym.core.errors import ConfigError, StoreError
@@ -27,11 +27,15 @@ from agent_gym.rollouts.database.models import Models, Outcomes
 from agent_gym.rollouts.database.outbox import DeliveryReport, Document, Outbox
 from agent_gym.rollouts.database.query import Order, Page, TrajectoryFilter, find_page
 from agent_gym.rollouts.database.reading import (
+    IDS_AT_ONCE,
     StoredTrajectory,
     TrajectoryBatch,
+    TrajectoryGroup,
     batch_of,
+    batched,
     read,
     read_part,
+    stream_groups,
 )
 from agent_gym.rollouts.database.records import storable
 from agent_gym.rollouts.database.schema import prepare
@@ -178,11 +182,30 @@ class TrajectoryStore:
             chosen = select(LlmCall).where(LlmCall.trajectory_id == storable(trajectory_id))
             return tuple(session.scalars(chosen.order_by(LlmCall.id)))
 
-    def count(self, chosen: TrajectoryFilter | None = None) -> int:
-        """Return how many trajectories there are."""
-        conditions = (chosen or TrajectoryFilter()).conditions()
+    def calls_of(self, trajectory_ids: Sequence[str]) -> dict[str, tuple[LlmCall, ...]]:
+        """Return what models were asked in some trajectories, by trajectory, in order."""
+        found: dict[str, list[LlmCall]] = {name: [] for name in trajectory_ids}
         with self.database.reading() as session:
-            return session.scalar(select(func.count(Trajectory.id)).where(*conditions)) or 0
+            for some in batched(trajectory_ids, IDS_AT_ONCE):
+                chosen = select(LlmCall).where(LlmCall.trajectory_id.in_(some))
+                for call in session.scalars(chosen.order_by(LlmCall.id)):
+                    found[call.trajectory_id].append(call)
+        return {name: tuple(calls) for name, calls in found.items()}
+
+    def count(self, chosen: TrajectoryFilter | None = None, *, at_most: int | None = None) -> int:
+        """Return how many trajectories there are.
+
+        Args:
+            chosen: Which; all if not given.
+            at_most: Stop counting there, for who only wants to know how many pages there could be.
+        """
+        conditions = (chosen or TrajectoryFilter()).conditions()
+        counted = select(func.count(Trajectory.id)).where(*conditions)
+        if at_most is not None:
+            some = select(Trajectory.id).where(*conditions).limit(at_most).subquery()
+            counted = select(func.count()).select_from(some)
+        with self.database.reading() as session:
+            return session.scalar(counted) or 0
 
     def counts(
         self, chosen: TrajectoryFilter | None = None, *, min_group_size: int = 2
@@ -249,6 +272,10 @@ class TrajectoryStore:
         """Return a batch with the steps of all its members, group by group."""
         return batch_of(self.database, self.files, batch_id)
 
+    def stream_batch(self, batch_id: str) -> Iterator[TrajectoryGroup]:
+        """Yield the groups of a batch one by one; no more than some of them are in memory."""
+        return stream_groups(self.database, self.files, batch_id)
+
     def check(self) -> IntegrityReport:
         """Check every step file against its name; a damaged one is set aside."""
         return check_files(self.database, self.files)
@@ -259,4 +286,4 @@ class TrajectoryStore:
 
 
 def _number_of(condition: ColumnElement[bool]) -> ColumnElement[int]:
-    return func.coalesce(func.sum(cast(condition, Integer)), 0)
+    return func.count().filter(condition)

@@ -17,6 +17,7 @@ from agent_gym.rollouts.database import TrajectoryFilter
 
 router = APIRouter(prefix="/api", tags=["records"])
 MOST_STEPS = 1_000
+COLUMNS = ("t", "ts", "action", "reward", "log_prob", "policy_version", "observation")
 Sort = Literal["id", "created_ns", "start_ns", "n_steps", "total_reward", "judge_score"]
 
 
@@ -69,21 +70,21 @@ def trajectory(loop: Loop, trajectory_id: HashName) -> Plain:
 def steps(loop: Loop, trajectory_id: HashName, query: Annotated[StepQuery, Query()]) -> Plain:
     """List some steps of a trajectory."""
     store = loop.stages.store
-    there(lambda: store.get(trajectory_id))
-    found = store.steps(trajectory_id)
-    part = slice(query.first, query.first + query.count)
+    row = there(lambda: store.get(trajectory_id))
+    n_steps = row.n_steps
+    if query.first >= n_steps:
+        return {"n_steps": n_steps, "first": query.first, **{name: [] for name in COLUMNS}}
+    found = store.steps_part(trajectory_id, query.first, query.count)
     return {
-        "n_steps": len(found),
+        "n_steps": n_steps,
         "first": query.first,
-        "t": found.t[part].tolist(),
-        "ts": found.ts[part].tolist(),
-        "action": _plain(found.action[part].tolist()),
-        "reward": _plain(found.reward[part].tolist()),
-        "log_prob": _plain(found.log_prob[part].tolist()),
-        "policy_version": list(found.policy_version[part]),
-        "observation": None
-        if found.observation is None
-        else _plain(found.observation[part].tolist()),
+        "t": found.t.tolist(),
+        "ts": found.ts.tolist(),
+        "action": _plain(found.action.tolist()),
+        "reward": _plain(found.reward.tolist()),
+        "log_prob": _plain(found.log_prob.tolist()),
+        "policy_version": list(found.policy_version),
+        "observation": None if found.observation is None else _plain(found.observation.tolist()),
     }
 
 

@@ -16,12 +16,16 @@ from agent_gym.rollouts.database import (
 from agent_gym.rollouts.database.curves import RewardCurve
 
 SIZE = 50
+COUNTED = 10_000
 AROUND = 5
 
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryPage:
-    """Some trajectories, where the next page begins, and how many there are."""
+    """Some trajectories, where the next page begins, and how many there are.
+
+    Beyond COUNTED nobody counts: ``total`` is then one more than that.
+    """
 
     rows: tuple[Trajectory, ...]
     after: str | None
@@ -62,7 +66,7 @@ def trajectory_page(
     """Return some trajectories, the newest or largest first."""
     asked, store = TrajectoryFilter.model_validate(dict(chosen)), service.stages.store
     found = store.page(asked, sort=sort, limit=SIZE, after=after)
-    return TrajectoryPage(found.rows, found.next, store.count(asked))
+    return TrajectoryPage(found.rows, found.next, store.count(asked, at_most=COUNTED + 1))
 
 
 def replay_figures(service: Service, trajectory_id: str, step: int) -> ReplayFigures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from agent_gym.apps.dashboard.figures.trajectories import TrajectoryPage, trajectory_page
+from agent_gym.apps.dashboard.figures.trajectories import COUNTED, TrajectoryPage, trajectory_page
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
 from agent_gym.apps.dashboard.parts import choose, filters, model_link, replay_link, stamp, table
 from agent_gym.apps.dashboard.query import Query
@@ -85,7 +85,8 @@ def _more(words: Words, query: Query, found: TrajectoryPage) -> Safe:
         ways.append(link(query.href(after=None), words("pager.first"), class_="button"))
     if found.after:
         ways.append(link(query.href(after=found.after), words("pager.next"), class_="button"))
-    said = words("trajectories.shown", n=len(found.rows), total=f"{found.total:,}")
+    total = f"{COUNTED:,}+" if found.total > COUNTED else f"{found.total:,}"
+    said = words("trajectories.shown", n=len(found.rows), total=total)
     return el(
         "div",
         el("span", said, class_="faint", role="status"),
