@@ -1,6 +1,7 @@
 """Plays the soak: ``python -m tests.soak --seconds 3600 --seed 0``."""
 
 import argparse
+import signal
 import sys
 from itertools import islice
 from pathlib import Path
@@ -34,6 +35,7 @@ def main() -> int:
     if "postgres" in names and binaries() is None:
         parser.error("PostgreSQL is not installed; --database sqlite goes without it")
     adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # and clear up
     acts = []
     for name in names:
         desk = None if asked.desk is None else asked.desk / name
