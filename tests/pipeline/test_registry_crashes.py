@@ -96,6 +96,12 @@ def points_in_all(folder):
     low, high = 1, 64
     while killed_at(folder / f"size {high}", high) != 7:
         low, high = high, 2 * high
+    while high - low > high // 16:  # so that few of the points that are tried lie beyond the end
+        middle = (low + high) // 2
+        if killed_at(folder / f"size {middle}", middle) == 7:
+            high = middle
+        else:
+            low = middle
     return low, high
 
 

@@ -165,7 +165,8 @@ def _on_disk(store: TrajectoryStore) -> dict[str, int]:
 
 def _bytes(connection: Connection) -> int | None:
     if connection.dialect.name == "postgresql":
-        return connection.scalar(text("select pg_database_size(current_database())"))
+        found = connection.scalar(text("select pg_database_size(current_database())"))
+        return None if found is None else int(found)
     pages, size = (
         connection.scalar(text(f"pragma {name}")) for name in ("page_count", "page_size")
     )
