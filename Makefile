@@ -37,13 +37,14 @@ results: $(READY)        ## the table of the lander, 5 seeds each (hours; LEARNE
 	$(BIN)/agent-gym results lander --from $(HOME_OF_RESULTS)/experiments --out docs/results
 
 test: $(READY) $(BROWSER) $(DATABASE) $(S3)   ## tests and doctests, in parallel, but those of tests/heavy.txt (minutes)
-	$(BIN)/pytest -m "not heavy"
+	$(BIN)/pytest -m "not heavy and not alone"
 
-test-all: $(READY) $(BROWSER) $(DATABASE) $(S3)   ## all tests (half an hour)
-	$(BIN)/pytest
+test-all: $(READY) $(BROWSER) $(DATABASE) $(S3)   ## all tests (three quarters of an hour)
+	$(BIN)/pytest -m "not alone"
+	$(BIN)/pytest -n 0 -m alone tests/pipeline tests/rollouts tests/soak
 
 weigh: $(READY) $(BROWSER) $(DATABASE) $(S3)   ## play all tests and list anew which of them are heavy
-	$(BIN)/pytest --junitxml .venv/junit.xml
+	$(BIN)/pytest --junitxml .venv/junit.xml -m "not alone"
 	$(BIN)/python -m scripts.weigh_tests .venv/junit.xml
 
 lock: $(READY)           ## requirements.lock: the exact files of constraints.txt by their hashes (minutes)

@@ -1,10 +1,13 @@
 """A suite on a cluster that loses a node: the report has the bytes of the local run."""
 
+import pytest
 from nightly_samples import asked, clock_at, contents, stand_still, tiny_suite
 
 from agent_gym.pipeline.nightly import Workspace, prepare, run_suite
 from agent_gym.pipeline.nightly.run import Silence
 from agent_gym.rollouts.choice import executing
+
+pytestmark = pytest.mark.alone
 
 
 class Killing(Silence):

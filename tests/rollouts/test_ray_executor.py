@@ -20,6 +20,8 @@ from agent_gym.rollouts.cluster import connection, shift
 from agent_gym.rollouts.cluster import executor as adapter
 from agent_gym.rollouts.cluster.executor import RayExecutor
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(autouse=True)
 def _two_processors(cluster):

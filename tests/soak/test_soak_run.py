@@ -14,6 +14,7 @@ from tests.rollouts.postgres import binaries
 from tests.soak.actors import ROOT
 from tests.soak.plan import KINDS
 
+pytestmark = pytest.mark.alone
 HALF_A_MINUTE_S = 30
 PATIENCE_S = 400
 
