@@ -48,6 +48,8 @@ def serve(session: Session, place: Place, ready: Ready) -> None:
         create_app(session, place.hosts),
         host=host,
         port=port,
+        http="h11",  # the other parser takes headers of any length
+        h11_max_incomplete_event_size=LONGEST_MESSAGE,
         log_level="warning",
         access_log=False,
         server_header=False,
