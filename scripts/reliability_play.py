@@ -93,6 +93,7 @@ def _forked(mutant: Mutant) -> tuple[int, Outcomes, str]:
             os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT, 0o600), 1)
             os.dup2(1, 2)
             os.environ |= _environment(folder, mutant.name)
+            sys.path.insert(0, str(MUTATION))  # tests hand their own path on, too
             os.chdir(ROOT)
             code = 70
             try:
