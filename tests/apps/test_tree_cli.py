@@ -121,7 +121,7 @@ def test_a_typo_is_refused_before_torch_is_loaded(words: str, hint: str) -> None
         ("agent-gym agents show rules/sma", ["rules/sma-cross"]),
         ("agent-gym backtest --agent rules/sma", ["rules/sma-cross"]),
         ("agent-gym backtest --market known/b", ["known/b1"]),
-        ("agent-gym audit mapp", ["mappo", "mappo-reuse"]),
+        ("agent-gym audit mapp", ["mappo", "mappo-reuse", "mappo-short"]),
         ("agent-gym train --config market-t", ["market-td3"]),
         ("agent-gym experiment run gam", ["gamma_experiments"]),
         ("agent-gym marl train --map 3s", ["3s_vs_5z"]),

@@ -27,9 +27,22 @@ def functions_of(path):
         if isinstance(node, ast.FunctionDef):
             found[node.name] = node
         elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            inner = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-            found |= {f"{node.name}::{one.name}": one for one in inner}
+            found |= {f"{node.name}::{one.name}": one for one in methods_of(node, path)}
     return found
+
+
+def methods_of(node, path):
+    """Return the methods of a class, and of the classes beside it that it takes tests from."""
+    bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+    inner = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+    for line in ast.parse(path.read_text(encoding="utf-8")).body:
+        names = {one.name for one in line.names} if isinstance(line, ast.ImportFrom) else set()
+        beside = path.with_name(f"{getattr(line, 'module', '')}.py")
+        if names & bases and beside.is_file():
+            body = ast.parse(beside.read_text(encoding="utf-8")).body
+            taken = [one for one in body if isinstance(one, ast.ClassDef) and one.name in bases]
+            inner += [each for one in taken for each in methods_of(one, beside)]
+    return inner
 
 
 def is_there(node):

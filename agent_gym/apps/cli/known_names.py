@@ -8,7 +8,7 @@ import agent_gym
 from agent_gym.core.registry import names
 
 CONFIGS = Path(agent_gym.__file__).parent / "configs"
-TEAMS = ("amal", "ippo", "mappo", "mappo-reuse")
+TEAMS = ("amal", "ippo", "mappo", "mappo-reuse", "mappo-short")
 """Algorithms of teams; they are no agents of the registry."""
 MAPS = ("1m_vs_1m", "3m", "8m", "2s_vs_1sc", "2s3z", "3s_vs_5z")
 """Maps of battles, as ``agent_gym.envs.battle`` has them; a test compares the two."""
