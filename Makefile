@@ -7,7 +7,7 @@ DATABASE := .venv/.database
 S3 := .venv-s3/.ready
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results ray-results reference docs clean reliability soak store-results
+.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results ray-results reference docs clean reliability soak soak-minute store-results
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -41,7 +41,7 @@ test: $(READY) $(BROWSER) $(DATABASE) $(S3)   ## tests and doctests, in parallel
 
 test-all: $(READY) $(BROWSER) $(DATABASE) $(S3)   ## all tests (three quarters of an hour)
 	$(BIN)/pytest -m "not alone"
-	$(BIN)/pytest -n 0 -m alone tests/pipeline tests/rollouts tests/soak
+	$(BIN)/pytest -n 0 -m alone tests/pipeline tests/rollouts
 
 weigh: $(READY) $(BROWSER) $(DATABASE) $(S3)   ## play all tests and list anew which of them are heavy
 	$(BIN)/pytest --junitxml .venv/junit.xml -m "not alone"
@@ -91,6 +91,9 @@ gate-same-code: $(READY) ## the same code and luck alone: no alarm (half an hour
 
 SECONDS ?= 3600
 SEED ?= 0
+soak-minute: $(READY) $(DATABASE)   ## every kind of fault once, on each database (minutes)
+	$(BIN)/pytest -n 0 -m alone tests/soak
+
 soak: $(READY) $(DATABASE)   ## everything at once under faults for SECONDS, on both databases, watched from outside
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) --seed $(SEED) --out docs/results
 
