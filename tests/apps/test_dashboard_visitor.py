@@ -1,6 +1,7 @@
 """What a stranger tries: wrong addresses, a page without its scripts, every click on a list."""
 
 import logging
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -30,6 +31,8 @@ TYPED = """
     early.querySelector("#text").value = arguments[0];
     document.body.prepend(early);
 """
+
+AGO = re.compile(r"\d+ \w+ ago")  # a minute may end between two looks
 
 
 def query(reader):
@@ -84,7 +87,7 @@ def test_the_first_view_says_what_the_live_page_says(reader, path):
         f"return (async () => {{{EARLY}}})(...arguments)", f"/dashboard{path}"
     )
     assert len(live) > 1
-    assert early == live
+    assert [AGO.sub("ago", each) for each in early] == [AGO.sub("ago", each) for each in live]
 
 
 @needs_browser

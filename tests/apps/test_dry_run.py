@@ -26,12 +26,13 @@ READS = {
     *("marl behaviour", "mcp", "oracle", "registry list", "registry show", "registry verify"),
     *("registry history", "replay", "report", "snapshot verify", "snapshot show", "tokens list"),
     *("train verify", "train speed", "train schema", "trials", "umc explain", "umc stress"),
-    "verify",
+    *("blobs stats", "blobs verify", "registry keys list", "registry audit verify", "verify"),
 }
 """Commands that leave nothing behind but what a machine caches."""
 
 CASES = {
     "backtest": "--agent rules/rsi --market synthetic/btc-1h --out run --report page.html",
+    "blobs push": "",
     "cleanup": "--yes",
     "data fetch": "--symbol BTC/USDT --start 2024-01-01 --end 2024-01-02 --out bars.parquet",
     "data import": "bars.csv --out bars.parquet",
@@ -59,6 +60,10 @@ CASES = {
     "marl train": "--out teams",
     "nightly": "--seeds 1",
     "promotion power": "--out power.json",
+    "registry audit anchor": "",
+    "registry keys revoke": "key --reason test",
+    "registry keys rotate": "",
+    "registry keys sign": "model",
     "registry promote": "model",
     "registry rollback": "--reason test",
     "results lander": "--from runs --out pages",
@@ -80,6 +85,7 @@ CASES = {
 """Options with which a command would write."""
 
 ELSEWHERE = {
+    "blobs gc": "asks the database what is named, and is tested with its workspace",
     "desk retrain": "trains first, and is tested with its loop",
     **dict.fromkeys(
         ("db backup", "db migrate", "db prune", "db restore"),

@@ -238,8 +238,11 @@ def test_shipped_configs_are_what_they_say():
     names = {path.stem for path in SHIPPED.glob("*.yaml")}
     assert names == {"mappo", "mappo-short", "mappo-reuse", "ippo", "official", "amal"}
     assert shipped_config("mappo") == TeamTrainConfig()
-    for name in names - {"official"}:
+    for name in names - {"official", "mappo-short"}:
         assert shipped_config(name).algorithm == name
+    short, reuse = shipped_config("mappo-short"), shipped_config("mappo-reuse")
+    assert short.learn == reuse.learn.model_copy(update={"reuse": None})
+    assert short.n_envs == reuse.n_envs
     official = shipped_config("official")
     assert (official.n_envs, official.n_steps, official.learn.epochs) == (8, 400, 15)
     assert official.learn.learning_rate == 5e-4

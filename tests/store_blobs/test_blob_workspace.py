@@ -11,8 +11,8 @@ from agent_gym.apps.cli.main import run
 from agent_gym.core.errors import DataError, StoreError
 from agent_gym.pipeline.registry import ModelRegistry, RefusedArtifact
 from agent_gym.rollouts.database import TrajectoryStore
-from tests.blobs import s3_server
 from tests.pipeline.registry_samples import artifact, blank
+from tests.store_blobs import s3_server
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "rollouts"))
 from trajectory_samples import fill

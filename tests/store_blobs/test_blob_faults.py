@@ -13,7 +13,7 @@ from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError, StoreError
 from agent_gym.rollouts.blobs import SweepRules, open_blobs, sweep
 from agent_gym.rollouts.blobs import remote as remote_module
-from tests.blobs import s3_server
+from tests.store_blobs import s3_server
 
 WATCHED = {"open", "os.rename", "os.remove", "os.mkdir", "os.chmod", "shutil.copyfile"}
 BIG = b"0123456789abcdef" * (6 << 16)

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_gym.rollouts.blobs import open_blobs
-from tests.blobs import s3_server
+from tests.store_blobs import s3_server
 
 
 @pytest.fixture(scope="session")
