@@ -32,6 +32,21 @@ def test_a_kept_comparison_gives_its_runs_back(page):
     assert json.loads(json.dumps(again)) == {name: document[name] for name in again}
 
 
+def test_a_newer_run_takes_the_place_of_an_older_one_if_asked(page, tmp_path):
+    path, runs, document = page
+    newer = arm_of("amal", [10_000, 12_000])
+    other = compare_teams([*arm_of("mappo", [40_000, 50_000]), *newer]).as_dict()
+    cpu_s = {"3m": {"mappo": [1.0, 2.0], "amal": [5.0, 6.0]}}
+    second = tmp_path / "second.json"
+    second.write_text(json.dumps(other | {"manifest": document["manifest"], "cpu_s": cpu_s}))
+    found = read_kept([path, second], renew=True)
+    assert [each.run for each in found] == [*runs[:2], *newer]
+    assert [each.cpu_s for each in found] == [1.0, 2.0, 5.0, 6.0]
+    assert [each.run for each in read_kept([second, path], renew=True)] == runs
+    with pytest.raises(DataError, match="comes twice"):
+        compare_teams([each.run for each in read_kept([path, second])])
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

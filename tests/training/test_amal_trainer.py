@@ -123,6 +123,22 @@ def test_a_team_that_wins_needs_less_of_everything():
     assert told(late_win_rate=0.1, win_memory=0.99)[1] > share
 
 
+def auxiliary_steps(win_rate):
+    """Return what auxiliary teams play in ten iterations beside a team that wins so often."""
+    session = session_of(small_amal(late_win_rate=0.1))
+    session.mixer.bonus.win_rate = win_rate
+    for _ in range(10):
+        batch, _ = session.collector.collect(session.learner.policy)
+        session.mixer.mix(batch, Episodes(0, 0, 0.0), session.learner.policy)
+    return session.mixer.auxiliaries.steps
+
+
+def test_auxiliary_teams_go_home_as_the_team_wins():
+    half = auxiliary_steps(0.5)
+    assert 0 < half < auxiliary_steps(0.2)
+    assert auxiliary_steps(1.0) == 0
+
+
 def test_auxiliary_rows_that_are_too_far_off_are_left_out():
     near, far = session_of(small_amal()), session_of(small_amal(min_ess=1.0))
     for session in (near, far):

@@ -75,12 +75,13 @@ class StudyPlaces(Config):
 
 
 def _plan(
-    job: CompareJob, outputs: StudyPlaces, folders: list[Path] | None, **_: object
+    job: CompareJob, outputs: StudyPlaces, folders: list[Path] | None, renew: bool, **_: object
 ) -> dict[str, Any]:
     check_outputs(outputs, COMPARISON)
+    _refuse_renewal(folders, renew=renew)
     if folders:
         _refuse_played(job)
-        return {"trainings that are read": len(read_kept(folders))}
+        return {"trainings that are read": len(read_kept(folders, renew=renew))}
     return planned(compare_jobs(job, outputs))
 
 
@@ -98,6 +99,10 @@ def compare(
             "played then."
         ),
     ] = None,
+    renew: Annotated[
+        bool,
+        typer.Option("--renew", help="Take a seed that comes twice from the place named last."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Train what is missing and compare: win rates, areas, steps to 80 %, verdicts.
@@ -107,10 +112,11 @@ def compare(
     mappo-short was played, it counts as MAPPO too.
     """
     check_outputs(outputs, COMPARISON)
+    _refuse_renewal(folders, renew=renew)
     if folders:
         _refuse_played(job)
-        found = read_kept(folders)
-        words = ["marl", "compare", *map(str, folders)]
+        found = read_kept(folders, renew=renew)
+        words = ["marl", "compare", *map(str, folders), *(["--renew"] if renew else [])]
     else:
         found = played(compare_jobs(job, outputs), outputs.jobs)
         words = ["marl", "compare", *words_of(job)]
@@ -182,4 +188,14 @@ def _refuse_played(job: CompareJob) -> None:
             where="agent-gym marl compare",
             found=", ".join(said),
             remedy="Leave out the folders, or these options",
+        )
+
+
+def _refuse_renewal(folders: list[Path] | None, *, renew: bool) -> None:
+    if renew and not folders:
+        raise ConfigError(
+            "there is nothing to renew",
+            where="--renew",
+            found="no folder and no kept comparison",
+            remedy="Name a kept comparison and the folder of the newer trainings",
         )

@@ -33,13 +33,21 @@ def kept_training(trained: Trained, arm: str | None) -> Kept:
     return Kept(run_of(trained.record, arm), maps, trained.cpu_s)
 
 
-def read_kept(places: Sequence[Path]) -> Study:
-    """Return all runs of kept comparisons, and all finished trainings in or below folders."""
-    return [
+def read_kept(places: Sequence[Path], *, renew: bool = False) -> Study:
+    """Return all runs of kept comparisons, and all finished trainings in or below folders.
+
+    With ``renew`` a run stands where it came first, and is the one that came last.
+    """
+    found = [
         each
         for place in places
         for each in (_compared(place) if place.is_file() else _trained(place))
     ]
+    return list({_name(each.run): each for each in found}.values()) if renew else found
+
+
+def _name(run: TeamRun) -> tuple[str, str, int]:
+    return run.task, run.arm, run.seed
 
 
 def _compared(path: Path) -> Iterator[Kept]:

@@ -196,7 +196,7 @@ def by_task(runs: Iterable[TeamRun]) -> dict[str, dict[str, dict[int, TeamRun]]]
             raise DataError(
                 "a seed comes twice",
                 where=f"{run.task}, {run.arm}, seed {run.seed}",
-                remedy="Name each folder once; two trainings of one name cannot be told apart",
+                remedy="Name each folder once; --renew takes what is named last",
             )
         own[run.seed] = run
     return found

@@ -66,7 +66,7 @@ class EvaluationConfig(Config):
     """Greedy episodes: on starts that stay the same, and on fresh ones at the end."""
 
     every: int = Field(default=8_000, ge=1, description="environment steps between two looks")
-    episodes: int = Field(default=64, ge=1, description="starts of a look, always the same")
+    episodes: int = Field(default=256, ge=1, description="starts of a look, always the same")
     final_episodes: int = Field(
         default=1_000, ge=1, description="fresh starts, after the last step"
     )

@@ -36,6 +36,49 @@ class TeamWorlds(Protocol):
     def set_state(self, state: EnvState) -> None: ...
 
 
+class AroundWorlds:
+    """Implements TeamWorlds on others, as they are; who changes something overrides it."""
+
+    def __init__(self, worlds: TeamWorlds) -> None:
+        self._worlds = worlds
+
+    @property
+    def n_envs(self) -> int:
+        """Return how many environments there are."""
+        return self._worlds.n_envs
+
+    @property
+    def n_agents(self) -> int:
+        """Return how many agents are in a team."""
+        return self._worlds.n_agents
+
+    @property
+    def contract(self) -> Contract:
+        """Return what is seen and may be done."""
+        return self._worlds.contract
+
+    @property
+    def senses(self) -> Senses:
+        """Return what is seen now."""
+        return self._worlds.senses
+
+    def reset(self, seeds: Seeds) -> Senses:
+        """Leave all episodes and begin others."""
+        return self._worlds.reset(seeds)
+
+    def step(self, actions: NDArray[np.integer[Any]]) -> Results:
+        """Take a step."""
+        return self._worlds.step(actions)
+
+    def get_state(self) -> EnvState:
+        """Return what decides how they go on."""
+        return self._worlds.get_state()
+
+    def set_state(self, state: EnvState) -> None:
+        """Go on where others stood."""
+        self._worlds.set_state(state)
+
+
 MakeWorlds: TypeAlias = Callable[[TeamTrainConfig, int], TeamWorlds]
 """Makes so many environments of what a config names."""
 

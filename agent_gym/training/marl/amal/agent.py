@@ -114,9 +114,7 @@ class AMALAgent:
 
     def _play(self, batch: Batch, policy: TeamPolicy) -> Batch | None:
         config, auxiliaries = self.config, self.auxiliaries
-        wanted = self.headway.stuck and self.bonus.win_rate <= config.late_win_rate
-        share = config.auxiliary_share if wanted else config.late_share
-        steps = auxiliaries.grant(batch.env_steps, share)
+        steps = auxiliaries.grant(batch.env_steps, self._wanted_share)
         if not steps or self.probes is None:
             return None
         played = auxiliaries.play(policy, self.probes, steps)
@@ -124,6 +122,14 @@ class AMALAgent:
         auxiliaries.score(played, said)
         self.buffer.auxiliary.add(transitions_of(played, self.core))
         return self._paid(replace(played, weight=config.auxiliary_weight), said)
+
+    @property
+    def _wanted_share(self) -> float:
+        """Return the share of auxiliary steps: most while the team is stuck, none once it wins."""
+        config, win_rate = self.config, self.bonus.win_rate
+        if self.headway.stuck and win_rate <= config.late_win_rate:
+            return config.auxiliary_share
+        return config.late_share * (1.0 - win_rate)
 
     def _to_learn(self, auxiliary: Batch) -> tuple[Batch, ...]:
         return (auxiliary,) if auxiliary.weight > 0.0 else ()

@@ -12,17 +12,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from agent_gym.agents.marl.network import Floats
 from agent_gym.core.errors import DataError
 from agent_gym.core.seeds import Seeds
-from agent_gym.envs.battle import Contract, Results, Senses
-from agent_gym.envs.exact import EnvState, same_bits
+from agent_gym.envs.battle import Results, Senses
+from agent_gym.envs.exact import same_bits
 from agent_gym.training.marl.amal.agent import AMALAgent
 from agent_gym.training.marl.amal_config import AmalConfig
 from agent_gym.training.marl.config import TeamTrainConfig
 from agent_gym.training.marl.mixing import Mixed
-from agent_gym.training.marl.worlds import MakeWorlds, TeamWorlds
+from agent_gym.training.marl.worlds import AroundWorlds, MakeWorlds, TeamWorlds
 
 GARBAGE = 1e6
 KEPT_NOISE = 4096
@@ -30,48 +31,29 @@ Twin: TypeAlias = Callable[[MakeWorlds], AMALAgent]
 """Makes the agent as it stands, whose auxiliary teams play in other worlds."""
 
 
-class GarbageWorlds:
-    """Implements TeamWorlds on others: what is legal stays, what is seen and paid is garbage."""
+class GarbageWorlds(AroundWorlds):
+    """What is legal stays; what is seen and paid is garbage."""
 
     def __init__(self, worlds: TeamWorlds, seeds: Seeds) -> None:
-        self._worlds, self._rng = worlds, seeds.rng()
+        super().__init__(worlds)
+        self._rng = seeds.rng()
 
     @property
-    def n_envs(self) -> int:
-        """Return how many environments there are."""
-        return self._worlds.n_envs
-
-    @property
-    def n_agents(self) -> int:
-        """Return how many agents are in a team."""
-        return self._worlds.n_agents
-
-    @property
-    def contract(self) -> Contract:
-        """Return what is seen and may be done."""
-        return self._worlds.contract
-
-    @property
+    @override
     def senses(self) -> Senses:
         """Return garbage, and what is legal."""
         return self._spoiled(self._worlds.senses)
 
+    @override
     def reset(self, seeds: Seeds) -> Senses:
         """Leave all episodes and begin others."""
         return self._spoiled(self._worlds.reset(seeds))
 
+    @override
     def step(self, actions: NDArray[np.integer[Any]]) -> Results:
         """Take a step; garbage is paid."""
         found = self._worlds.step(actions)
         return found._replace(rewards=self._noise(found.rewards.shape).astype(np.float64))
-
-    def get_state(self) -> EnvState:
-        """Return what decides how they go on."""
-        return self._worlds.get_state()
-
-    def set_state(self, state: EnvState) -> None:
-        """Go on where others stood."""
-        self._worlds.set_state(state)
 
     def _spoiled(self, senses: Senses) -> Senses:
         seen, state, legal = senses

@@ -6,15 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from agent_gym.agents.marl import TeamPolicy
 from agent_gym.agents.marl.network import Floats
-from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
-from agent_gym.envs.battle import Contract, Results, Senses
-from agent_gym.envs.exact import EnvState
+from agent_gym.envs.battle import Results
 from agent_gym.training.marl.batch import Bools
-from agent_gym.training.marl.worlds import TeamWorlds, living
+from agent_gym.training.marl.worlds import AroundWorlds, TeamWorlds, living
 
 
 class Moment(NamedTuple):
@@ -27,38 +26,15 @@ class Moment(NamedTuple):
     ended: Bools
 
 
-class SpiedWorlds:
-    """Implements TeamWorlds on others, and keeps every step."""
+class SpiedWorlds(AroundWorlds):
+    """Keeps every step."""
 
     def __init__(self, worlds: TeamWorlds) -> None:
-        self._worlds = worlds
+        super().__init__(worlds)
         self.moments: list[Moment] = []
         self.env_steps = 0
 
-    @property
-    def n_envs(self) -> int:
-        """Return how many environments there are."""
-        return self._worlds.n_envs
-
-    @property
-    def n_agents(self) -> int:
-        """Return how many agents are in a team."""
-        return self._worlds.n_agents
-
-    @property
-    def contract(self) -> Contract:
-        """Return what is seen and may be done."""
-        return self._worlds.contract
-
-    @property
-    def senses(self) -> Senses:
-        """Return what is seen now."""
-        return self._worlds.senses
-
-    def reset(self, seeds: Seeds) -> Senses:
-        """Leave all episodes and begin others."""
-        return self._worlds.reset(seeds)
-
+    @override
     def step(self, actions: NDArray[np.integer[Any]]) -> Results:
         """Take a step and remember it."""
         seen, _, legal = self._worlds.senses
@@ -67,14 +43,6 @@ class SpiedWorlds:
         self.moments.append(Moment(*before, found.rewards.copy(), found.ended.copy()))
         self.env_steps += self.n_envs
         return found
-
-    def get_state(self) -> EnvState:
-        """Return what decides how they go on."""
-        return self._worlds.get_state()
-
-    def set_state(self, state: EnvState) -> None:
-        """Go on where others stood."""
-        self._worlds.set_state(state)
 
 
 def strange_deeds(policy: TeamPolicy, moments: list[Moment]) -> list[float]:
