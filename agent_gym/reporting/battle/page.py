@@ -83,7 +83,7 @@ def _answer(told: Header) -> Answer:
     line = f"{who[told.mode]}; seed {told.seed}, episode {told.episode}, reward {told.reward}."
     result = _result(told)
     more = (
-        f'<noscript><p>{result["headline"]}. {result["why"]}</p></noscript>'
+        f"<noscript><p>{result['headline']}. {result['why']}</p></noscript>"
         '<button type="button" id="reveal" aria-pressed="false">Show the result</button>'
     )
     return Answer("same", "Battle", f"{one_line(told.player, 80)} on {told.map}", (line,), more)
