@@ -32,6 +32,20 @@ def test_a_kept_comparison_gives_its_runs_back(page):
     assert json.loads(json.dumps(again)) == {name: document[name] for name in again}
 
 
+def test_what_amal_spent_is_kept_and_may_be_missing(page):
+    path, runs, document = page
+    kept = {"auxiliary_share": 0.25, "bonus_weight": 0.5}
+    document["runs"] = [each | kept for each in document["runs"]]
+    path.write_text(json.dumps(document))
+    assert {(each.run.auxiliary_share, each.run.bonus_weight) for each in read_kept([path])} == {
+        (0.25, 0.5)
+    }
+    for each in document["runs"]:  # as pages were before it was told
+        del each["auxiliary_share"], each["bonus_weight"]
+    path.write_text(json.dumps(document))
+    assert [each.run for each in read_kept([path])] == runs
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

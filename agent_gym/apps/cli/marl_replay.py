@@ -34,7 +34,7 @@ from agent_gym.reporting.battle.animation import gif_of
 from agent_gym.reporting.battle.videos import mp4_of
 from agent_gym.rollouts.progress import progress_bar
 
-HASH, SHOWN = re.compile(r"\b[0-9a-f]{40,}\b"), 12
+HASH, SHOWN = re.compile(r"\b[0-9a-f]{32,}\b"), 12
 """What is cut for a reader; whole in ``--json``."""
 ReplayFiles = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help=f"Replays (*{ENDING}), or folders of them.")

@@ -294,6 +294,10 @@
       pen.lineTo(width - 6, y(value));
       pen.stroke();
     }
+    if (now === 0 && !told()) {
+      pen.textAlign = "center";
+      pen.fillText("drawn as the battle goes on", x(ticks / 2), height / 2);
+    }
     pen.save();
     pen.beginPath();
     pen.rect(0, 0, x(told() ? ticks : now) + 1, height); // what is to come is part of the result
