@@ -120,7 +120,7 @@ def test_frames_without_anything_in_them_are_not_drawn(tmp_path):
 
 
 def test_the_page_says_what_amal_spent_and_older_ones_say_nothing():
-    assert "### What AMAL spent" not in comparison_markdown(comparison(), "x.svg")
+    assert "What AMAL spent" not in comparison_markdown(comparison(), "x.svg")
     shares = (0.1, 0.2, 0.25)
     spent = [
         team(seed, "amal", 20_000, auxiliary_share=share, bonus_weight=0.05)
@@ -131,6 +131,8 @@ def test_the_page_says_what_amal_spent_and_older_ones_say_nothing():
     document = found | {"manifest": MANIFEST, "cpu_s": {"3m": {}}}
     text = comparison_markdown(document, "x.svg")
     assert "| amal | 3 | 20 % (10 % to 25 %) | 0.05 |" in text
+    assert "- *What AMAL spent*: the share" in text
+    assert "*Best look*" not in text
     # A seed that does not tell leaves the arm out: the others might not be like it.
     found = compare_teams([*spent[:2], team(2, "amal", 20_000)]).as_dict()
     assert found["tasks"]["3m"]["arms"]["amal"]["spent"] is None

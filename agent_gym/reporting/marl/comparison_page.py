@@ -21,6 +21,9 @@ from agent_gym.reporting.marl.words import (
 from agent_gym.reporting.text import DASH
 from agent_gym.reporting.umc_gates.words import table
 
+SPENT = "### What AMAL spent"
+OPTIONAL = {"*Best look*": "| best look |", "*What AMAL spent*": SPENT}
+"""Points of the reading, and what is on a page that needs them."""
 READING = """## How to read this
 
 - *Final wins*: greedy episodes from fresh starts after the last step, which no look has used. The
@@ -65,7 +68,7 @@ def comparison_markdown(document: Mapping[str, Any], picture: str) -> str:
             parts.append(table(RATIO_HEADS, [ratio_row(one) for one in task["ratios"]]))
         spent = spent_rows(task)
         if spent:
-            parts += ["### What AMAL spent", table(SPENT_HEADS, spent)]
+            parts += [SPENT, table(SPENT_HEADS, spent)]
     if document["overall"]:
         rows = [
             [arm, percent_interval(own["final"]), percent_interval(own["area"])]
@@ -75,8 +78,15 @@ def comparison_markdown(document: Mapping[str, Any], picture: str) -> str:
             "## All tasks together",
             table(("algorithm", "final wins", "mean over steps"), rows),
         ]
-    parts += [READING + f"\n    {document['manifest']['command']}"]
+    parts += [_reading("\n".join(parts)) + f"\n    {document['manifest']['command']}"]
     return "\n\n".join(parts) + "\n"
+
+
+def _reading(text: str) -> str:
+    """Return how to read a page; what is not on it is not explained."""
+    first, *points = READING.split("\n- ")
+    absent = tuple(name for name, sign in OPTIONAL.items() if sign not in text)
+    return "\n- ".join([first, *(point for point in points if not point.startswith(absent))])
 
 
 def _told(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
