@@ -47,6 +47,20 @@ def test_a_newer_run_takes_the_place_of_an_older_one_if_asked(page, tmp_path):
         compare_teams([each.run for each in read_kept([path, second])])
 
 
+def test_what_amal_spent_is_kept_and_may_be_missing(page):
+    path, runs, document = page
+    kept = {"auxiliary_share": 0.25, "bonus_weight": 0.5}
+    document["runs"] = [each | kept for each in document["runs"]]
+    path.write_text(json.dumps(document))
+    assert {(each.run.auxiliary_share, each.run.bonus_weight) for each in read_kept([path])} == {
+        (0.25, 0.5)
+    }
+    for each in document["runs"]:  # as pages were before it was told
+        del each["auxiliary_share"], each["bonus_weight"]
+    path.write_text(json.dumps(document))
+    assert [each.run for each in read_kept([path])] == runs
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -59,6 +60,11 @@ def test_a_changed_replay_exits_with_its_step(call, tmp_path):
     code, text, _ = call("verify", out)
     assert code == 3
     assert "NO" in text
+    whole = found["replays"][1]["error"]
+    assert len(whole["found"]) == len(whole["expected"]) == 64
+    flat = re.sub(r"[^0-9a-z]", "", text)  # a narrow table folds its lines
+    assert whole["found"][:12] in flat
+    assert whole["found"][:13] not in flat
     assert call("show", path)[0] == 3
     assert not path.with_name("3m-focus-seed1-0002.html").exists()
 

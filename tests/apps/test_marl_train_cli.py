@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from agent_gym.apps.cli.marl_choices import names_of, tasks_of
+from agent_gym.apps.cli.marl_compare import CompareJob, StudyPlaces, compare_jobs
 from agent_gym.apps.cli.marl_view import progress_line, reached_words
 from agent_gym.apps.cli.output import EXIT_DATA, EXIT_OK, EXIT_RUN, EXIT_USAGE
 from agent_gym.core.clock import ManualClock, SystemClock
@@ -212,6 +214,10 @@ def test_an_ablation_compares_arms_seed_by_seed(call: Call, tmp_path: Path) -> N
     assert {one["arm"] for one in said["comparisons"]} == {"mappo", "lambda-0"}
     assert said["too_few_seeds"] == ["mappo", "lambda-0"]
     assert said["arms"]["lambda-0"] == "`amal.lambda_info` = 0.0"
+    for run in said["runs"]:  # what AMAL spent is read from its record
+        assert (run["auxiliary_share"] is None) == (run["arm"] == "mappo")
+        assert (run["bonus_weight"] == 0.0) == (run["arm"] == "lambda-0")
+    assert 0.0 < said["runs"][0]["auxiliary_share"] < 1.0
     assert "too few seeds" in (tmp_path / "docs" / "marl_ablation.md").read_text()
     # The command of an arm makes it again.
     kept = next(run for run in said["runs"] if run["arm"] == "lambda-0" and run["seed"] == 1)
@@ -237,6 +243,21 @@ def test_a_diagnosis_tells_what_is_missed_by_its_exit_code(call: Call, tmp_path:
     code, _, told = call("diagnose", "--algo", tiny(tmp_path))
     assert code == EXIT_USAGE
     assert "only a training of AMAL" in told
+
+
+def test_looks_can_be_closer_in_folders_of_their_own(tmp_path: Path) -> None:
+    places = StudyPlaces(runs=tmp_path)
+    usual, often = (
+        compare_jobs(CompareJob(algos="mappo", seeds=2, looks_every=every), places)[0]
+        for every in (None, 2_000)
+    )
+    assert usual.folder == tmp_path / "3m-250000" / "mappo" / "seed_0"
+    assert often.folder == tmp_path / "3m-250000-looks2000" / "mappo" / "seed_0"
+    assert (usual.config.evaluation.every, often.config.evaluation.every) == (8_000, 2_000)
+    words = often.command[often.command.index("--seed") + 2 :]
+    assert words == ("--set", "evaluation.every=2000")
+    with pytest.raises(ValidationError):
+        CompareJob(looks_every=0)
 
 
 def test_tasks_and_names_are_read_or_refused() -> None:

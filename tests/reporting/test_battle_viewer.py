@@ -35,9 +35,33 @@ def test_a_page_holds_the_battle_and_nothing_from_elsewhere():
     assert not re.search(r"(?:src|href|url)\s*[=(]\s*['\"]?(?:https?:)?//", page)
     for fact in (replay.seal, replay.header.map_hash, replay.header.checkpoint):
         assert fact in page
-    assert "not recorded" not in page
-    assert viewer_page(scripted()).count("not recorded") == 3
     assert viewer_page(replay) == page
+
+
+def test_a_chart_that_has_nothing_to_show_is_a_line_that_says_why():
+    told = thought()
+    assert "No chart" not in viewer_page(told)
+    script = viewer_page(scripted())
+    assert script.count("<canvas data-chart") == 1
+    assert "a script has no critic" in script
+    rows = tuple(
+        row.model_copy(update={"signals": {"entropy": row.signals["entropy"]}}) for row in told.rows
+    )
+    signals = {"entropy": told.header.signals["entropy"]}
+    header = told.header.model_copy(update={"signals": signals})
+    alone = viewer_page(replace(told, header=header, rows=rows).sealed())
+    assert alone.count("<canvas data-chart") == 2
+    assert "No chart of the value (no critic/ lay beside the policy), of the information" in alone
+
+
+def test_a_page_does_not_give_the_end_away():
+    replay = scripted()
+    page = viewer_page(replay)
+    assert 'data-light="same"' in page
+    first = page[: page.index("<footer")]
+    seen = re.sub(r"<noscript>.*?</noscript>", "", first, flags=re.DOTALL)
+    assert not re.search(r"\b(won|lost) (in|after)\b", seen, flags=re.IGNORECASE)
+    assert f"<noscript><p>Won in {replay.header.steps} steps. Return " in first  # without scripts
 
 
 def test_a_changed_replay_has_no_page():
@@ -252,6 +276,32 @@ def test_charts_show_what_was_recorded_and_follow_the_colours(browser, page):
     assert browser.run(PIXELS, "field") != light
     label = browser.run("return document.getElementById('field').getAttribute('aria-label')")
     assert re.match(r"Step 5 of \d+: \d of 3 agents and \d of 3 enemies alive", label)
+
+
+HEADLINE = "return document.querySelector('#verdict h1').textContent"
+LIGHT = "return document.documentElement.dataset.light"
+
+
+@needs_browser
+def test_the_result_is_told_after_the_last_step_or_when_asked_for(browser, page):
+    browser.visit(page)
+    steps, ticks = thought().header.steps, film_of(thought()).ticks
+    end = f"Lost after {steps} steps"
+    assert (browser.run(HEADLINE), browser.run(LIGHT)) == ("policy on 3m", "same")
+    browser.to(ticks - 1)
+    assert browser.run(LIGHT) == "same"
+    browser.to(ticks)
+    assert (browser.run(HEADLINE), browser.run(LIGHT)) == (end, "bad")
+    browser.to(0)
+    assert browser.run(HEADLINE) == end  # who has seen it knows it
+    chart = "return document.querySelector(\"canvas[data-chart='points']\").toDataURL()"
+    whole = browser.run(chart)
+    browser.click("reveal")
+    assert (browser.run(HEADLINE), browser.run(LIGHT)) == ("policy on 3m", "same")
+    assert browser.run(chart) != whole  # what is to come is part of the result
+    browser.press("r")
+    assert browser.run(HEADLINE) == end
+    assert browser.run("return document.getElementById('reveal').innerText") == "Hide the result"
 
 
 @needs_browser

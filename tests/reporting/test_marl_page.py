@@ -7,6 +7,7 @@ import pytest
 
 from agent_gym.core.errors import DataError
 from agent_gym.evaluation.marl import compare_arms, compare_teams, over_seeds
+from agent_gym.evaluation.marl.runs import Seen
 from agent_gym.reporting.marl import (
     ABLATION,
     COMPARISON,
@@ -20,7 +21,8 @@ from agent_gym.reporting.marl import (
     write_comparison,
     write_diagnosis,
 )
-from tests.evaluation.team_samples import arm_of
+from agent_gym.reporting.marl.comparison_page import comparison_markdown
+from tests.evaluation.team_samples import arm_of, team
 
 MANIFEST = {"command": "agent-gym marl compare --seeds 12"}
 
@@ -84,6 +86,66 @@ def test_the_page_of_a_comparison_answers_first(tmp_path):
     shown = words_of(picture)
     assert "mappo-reuse" in shown
     assert "3m: seeds that have shown 80 %" in shown
+
+
+def test_frames_without_anything_in_them_are_not_drawn(tmp_path):
+    never = [999_999] * 3
+    lost = tuple(Seen(step, 0, 64) for step in range(10_000, 100_001, 10_000))
+    runs = [
+        *arm_of("mappo", [40_000] * 3),
+        *arm_of("mappo", never, task="8m"),
+        *arm_of("mappo", never, task="2s3z", curve=lost),
+    ]
+    document = compare_teams(runs).as_dict() | {
+        "manifest": MANIFEST,
+        "cpu_s": {"3m": {}, "8m": {}, "2s3z": {}},
+    }
+    write_comparison(tmp_path, document)
+    _, page, picture = places(tmp_path, COMPARISON)
+    shown = words_of(picture)
+    drawn = ("3m: greedy wins", "3m: seeds that have shown", "8m: greedy wins")
+    assert all(words in shown for words in drawn)
+    assert "8m: seeds that have shown" not in shown
+    assert "2s3z: greedy" not in shown
+    said = (
+        "8m: no seed has shown 80 % (mappo), so times are not drawn.",
+        "2s3z is not drawn: hardly a battle was won (mappo).",
+    )
+    text = page.read_text()
+    assert all(words in shown and f"*{words}*" in text for words in said)
+    assert "best look" not in text.splitlines()[text.splitlines().index("## 3m") + 4]
+    alone = compare_teams(runs[-3:]).as_dict() | {"manifest": MANIFEST, "cpu_s": {"2s3z": {}}}
+    write_comparison(tmp_path / "alone", alone)
+    assert said[1] in words_of(places(tmp_path / "alone", COMPARISON)[2])
+
+
+def test_the_page_says_what_amal_spent_and_older_ones_say_nothing():
+    assert "What AMAL spent" not in comparison_markdown(comparison(), "x.svg")
+    shares = (0.1, 0.2, 0.25)
+    spent = [
+        team(seed, "amal", 20_000, auxiliary_share=share, bonus_weight=0.05)
+        for seed, share in enumerate(shares)
+    ]
+    found = compare_teams([*arm_of("mappo", [40_000] * 3), *spent]).as_dict()
+    assert found["tasks"]["3m"]["arms"]["mappo"]["spent"] is None
+    document = found | {"manifest": MANIFEST, "cpu_s": {"3m": {}}}
+    text = comparison_markdown(document, "x.svg")
+    assert "| amal | 3 | 20 % (10 % to 25 %) | 0.05 |" in text
+    assert "- *What AMAL spent*: the share" in text
+    assert "*Best look*" not in text
+    # A seed that does not tell leaves the arm out: the others might not be like it.
+    found = compare_teams([*spent[:2], team(2, "amal", 20_000)]).as_dict()
+    assert found["tasks"]["3m"]["arms"]["amal"]["spent"] is None
+
+
+def test_the_page_says_how_far_apart_looks_are():
+    assert "Looks are about 10k steps apart" in comparison_markdown(comparison(), "x.svg")
+    often = tuple(Seen(step, 64, 64) for step in range(2_000, 100_001, 2_000))
+    runs = [*arm_of("mappo", [40_000] * 3), *arm_of("amal", [2_000] * 3, curve=often)]
+    document = compare_teams(runs).as_dict() | {"manifest": MANIFEST, "cpu_s": {"3m": {}}}
+    text = comparison_markdown(document, "x.svg")
+    assert "Looks are 10k (mappo), 2k (amal) steps apart" in text
+    assert "do not compare" in text
 
 
 def test_the_page_of_an_ablation_names_what_does_nothing(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
@@ -17,6 +18,8 @@ from agent_gym.rollouts.progress import progress_bar
 
 USUAL = ("random", "nearest", "focus", "hand-over")
 NONE = "-"
+SAME = 1e-9
+"""Differences below are those of adding up."""
 
 
 @with_options("battles", Battles, "Who plays what")
@@ -59,7 +62,10 @@ def behaviour_view(found: Comparison) -> RenderableType:
     return Group(
         table(title, ("figure", *names), figures),
         table(f"Lead of {first.name}, start by start", ("figure", *names[1:]), leads),
-        Text("Means with intervals of 95 %, each for itself; * holds no 0; - is not defined."),
+        Text(
+            "Means with intervals of 95 %, each for itself; * holds no 0; - is not defined; "
+            "one without an interval is the same in every battle."
+        ),
     )
 
 
@@ -75,7 +81,7 @@ def _words(figure: Figure) -> str:
     found = figure.interval
     if found is None:
         return NONE
-    return f"{_short(found.estimate)}\n{_short(found.low)} to {_short(found.high)}"
+    return figure_words(found.estimate, found.low, found.high)
 
 
 def _lead(leads: dict[str, Figure] | None, name: str) -> str:
@@ -85,13 +91,35 @@ def _lead(leads: dict[str, Figure] | None, name: str) -> str:
     return _words(figure) + ("" if figure.interval.holds(0.0) else " *")
 
 
-def _short(value: float) -> str:
-    """Return a number without what nobody reads.
+def figure_words(estimate: float, low: float, high: float) -> str:
+    r"""Return a figure and its interval, with as many digits as tell its ends apart.
 
     Example:
-        >>> _short(0.9456), _short(-0.05), _short(217.6), _short(0.00004)
-        ('.95', '-.05', '218', '.00')
+        >>> figure_words(0.9456, 0.91, 0.97), figure_words(217.6, 199.0, 230.4)
+        ('.95\n.91 to .97', '218\n199 to 230')
+        >>> figure_words(0.0004, 0.0, 0.0012), figure_words(-0.0121, -0.0126, -0.0119)
+        ('.0004\n0 to .0012', '-.0121\n-.0126 to -.0119')
+        >>> figure_words(0.0, 0.0, 0.0), figure_words(1.0, 1.0, 1.0)
+        ('0', '1.00')
     """
-    digits = 2 if abs(value) < 10.0 else 1 if abs(value) < 100.0 else 0
-    text = f"{value:.{digits}f}"
+    width = high - low
+    if width <= SAME:
+        return _short(estimate, _digits(estimate))
+    digits = _digits(width)
+    if abs(estimate) > SAME and round(estimate, digits) == 0.0:
+        digits += 1
+    return f"{_short(estimate, digits)}\n{_short(low, digits)} to {_short(high, digits)}"
+
+
+def _digits(size: float) -> int:
+    """Return the place of a number's first digit behind the point."""
+    return math.ceil(-math.log10(abs(size))) if abs(size) > SAME else 0
+
+
+def _short(value: float, digits: int) -> str:
+    """Return a number without what nobody reads; what would be all zeros is 0."""
+    usual = 2 if abs(value) < 10.0 else 1 if abs(value) < 100.0 else 0
+    text = f"{value:.{max(usual, digits)}f}"
+    if float(text) == 0.0:
+        return "0"
     return text.replace("-0.", "-.") if text.startswith("-0.") else text.removeprefix("0")

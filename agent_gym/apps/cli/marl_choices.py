@@ -149,10 +149,10 @@ def task_folder(config: TeamTrainConfig) -> str:
     return f"{name}-{config.env_steps}{early}"
 
 
-def default_folder(team: Team, root: Path | None = None) -> Path:
+def default_folder(team: Team, root: Path | None = None, ending: str = "") -> Path:
     """Return where the seeds of an arm go if nobody says otherwise."""
     top = home() / "experiments" / "marl" if root is None else root
-    return top / task_folder(team.config) / team.name
+    return top / f"{task_folder(team.config)}{ending}" / team.name
 
 
 def jobs_of(

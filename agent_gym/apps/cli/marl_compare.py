@@ -34,6 +34,8 @@ from agent_gym.training.marl.jobs import TeamJob, run_teams
 from agent_gym.training.marl.runs import Trained
 from agent_gym.training.rl.result import error_text
 
+LOOKS = "evaluation.every"
+
 
 class CompareJob(Config):
     """Who is compared on what."""
@@ -53,6 +55,11 @@ class CompareJob(Config):
         default=None, description="dense, kills or sparse (default that of the configs)"
     )
     stop_early: bool = Field(default=False, description="stop trainings that win often enough")
+    looks_every: int | None = Field(
+        default=None,
+        ge=1,
+        description="steps between two looks, as times are no finer (default those of the configs)",
+    )
 
 
 class StudyPlaces(Config):
@@ -130,13 +137,19 @@ def compare_jobs(job: CompareJob, outputs: StudyPlaces) -> list[TeamJob]:
     """Return all trainings, those that are done included."""
     tasks = tasks_of(job.maps, job.reward, job.steps)
     seeds = range(job.seed, job.seed + job.seeds)
+    every = job.looks_every
+    changes = {} if every is None else {LOOKS: every}
+    ending = "" if every is None else f"-looks{every}"
+    words = [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
     teams = [
-        team_of(word, task, stop_early=job.stop_early)
+        team_of(word, task, stop_early=job.stop_early, changes=changes)
         for task in tasks
         for word in names_of(job.algos, "--algos")
     ]
     return [
-        each for team in teams for each in jobs_of(team, default_folder(team, outputs.runs), seeds)
+        each
+        for team in teams
+        for each in jobs_of(team, default_folder(team, outputs.runs, ending), seeds, words)
     ]
 
 

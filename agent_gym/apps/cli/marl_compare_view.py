@@ -18,7 +18,14 @@ from agent_gym.reporting.marl import (
     ratio_row,
     verdict_words,
 )
-from agent_gym.reporting.marl.words import ARM_HEADS, BRIEF, DIFFERENCE_HEADS, RATIO_HEADS
+from agent_gym.reporting.marl.words import (
+    ARM_HEADS,
+    BRIEF,
+    DIFFERENCE_HEADS,
+    RATIO_HEADS,
+    SPENT_HEADS,
+    spent_rows,
+)
 
 Rows: TypeAlias = list[tuple[object, ...]]
 
@@ -35,6 +42,9 @@ def comparison_view(document: Mapping[str, Any]) -> RenderableType:
         ratios: Rows = [tuple(ratio_row(one)) for one in task["ratios"]]
         if ratios:
             parts.append(narrow(table("Ratios of steps", RATIO_HEADS, ratios)))
+        spent: Rows = [tuple(row) for row in spent_rows(task)]
+        if spent:
+            parts.append(narrow(table("What AMAL spent", SPENT_HEADS, spent)))
         parts += [Text(words, style="bold") for words in verdict_words(task)]
     return Group(*parts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,6 +34,8 @@ from agent_gym.reporting.battle.animation import gif_of
 from agent_gym.reporting.battle.videos import mp4_of
 from agent_gym.rollouts.progress import progress_bar
 
+HASH, SHOWN = re.compile(r"\b[0-9a-f]{32,}\b"), 12
+"""What is cut for a reader; whole in ``--json``."""
 ReplayFiles = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help=f"Replays (*{ENDING}), or folders of them.")
 ]
@@ -182,7 +185,8 @@ def _words(row: dict[str, Any]) -> str:
         return f"{row['steps']} steps, {'won' if row['won'] else 'lost'}"
     error = row["error"]
     parts = [error["what"], *(f"{name} {error[name]}" for name in ("where", "found", "expected"))]
-    return "; ".join(part for part in parts if not part.endswith(" None"))
+    words = "; ".join(part for part in parts if not part.endswith(" None"))
+    return HASH.sub(lambda found: found[0][:SHOWN], words)
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,14 @@ class ArmFigures:
             return None
         return summary([[share] for share in found], self.seeds) | spread(found)
 
+    def spent(self) -> dict[str, dict[str, float]] | None:
+        """Return what AMAL spent on these seeds; None if one of them does not tell."""
+        shares = [run.auxiliary_share for run in self.runs if run.auxiliary_share is not None]
+        weights = [run.bonus_weight for run in self.runs if run.bonus_weight is not None]
+        if min(len(shares), len(weights)) < len(self.runs):
+            return None
+        return {"auxiliary_share": extent(shares), "bonus_weight": extent(weights)}
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values."""
         wins, episodes = sum(run.wins for run in self.runs), sum(r.episodes for r in self.runs)
@@ -100,6 +109,7 @@ class ArmFigures:
             "area": self.over_seeds(lambda run: run.area(self.until)),
             "steps_to": {str(rate): self.steps_to(rate) for rate in AGREED},
             "curve": self.curve(),
+            "spent": self.spent(),
         }
 
 
@@ -109,6 +119,16 @@ def arm_figures(runs: Sequence[TeamRun], until: int, seeds: Seeds) -> ArmFigures
         raise DataError("an arm has at least one seed", found="none")
     ordered = tuple(sorted(runs, key=lambda run: run.seed))
     return ArmFigures(ordered, until, seeds)
+
+
+def extent(values: Sequence[float]) -> dict[str, float]:
+    """Return the median, the smallest and the largest of all seeds.
+
+    Example:
+        >>> extent([0.3, 0.1, 0.2])
+        {'median': 0.2, 'least': 0.1, 'most': 0.3}
+    """
+    return {"median": median(values), "least": min(values), "most": max(values)}
 
 
 def spread(shares: Sequence[float]) -> dict[str, Any]:

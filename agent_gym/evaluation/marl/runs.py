@@ -45,6 +45,8 @@ class TeamRun:
         episodes: How many fresh starts there were.
         best_steps: Steps up to the look that was best; None if nobody kept its team.
         best_wins: Wins of that team from the same fresh starts.
+        auxiliary_share: Share of all steps that auxiliary teams took; None if nobody told.
+        bonus_weight: What the information bonus counted, mean over iterations; None likewise.
         model_hash: Which policy that was.
         config_hash: What it was made by.
         command: The command that makes it again.
@@ -63,6 +65,8 @@ class TeamRun:
     command: str
     best_steps: int | None = None
     best_wins: int | None = None
+    auxiliary_share: float | None = None
+    bonus_weight: float | None = None
 
     @property
     def final(self) -> float:
@@ -123,6 +127,8 @@ class TeamRun:
             "win_rate": wilson(self.wins, self.episodes).as_dict(),
             "best_steps": self.best_steps,
             "best_wins": self.best_wins,
+            "auxiliary_share": self.auxiliary_share,
+            "bonus_weight": self.bonus_weight,
             "model_hash": self.model_hash,
             "config_hash": self.config_hash,
             "command": self.command,
@@ -155,9 +161,19 @@ def run_of(document: Mapping[str, Any], arm: str | None = None) -> TeamRun:
             command=made["command"],
             best_steps=best.get("env_steps"),
             best_wins=best.get("wins"),
+            **_spent(document.get("amal", ())),
         )
     except (KeyError, TypeError) as error:
         raise DataError("a record of a training is not whole", found=str(error)) from error
+
+
+def _spent(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return what AMAL spent, from its figures of every iteration; nothing if it did not join."""
+    if not rows:
+        return {}
+    weights = [row["lambda_info"] for row in rows]
+    share = rows[-1]["auxiliary_share"]  # of all steps so far
+    return {"auxiliary_share": share, "bonus_weight": sum(weights) / len(weights)}
 
 
 def kept_run(document: Mapping[str, Any]) -> TeamRun:

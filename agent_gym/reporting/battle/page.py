@@ -8,17 +8,26 @@ from html import escape
 from importlib.resources import files
 
 from agent_gym.evaluation.battle import ENTROPY, INFORMATION, VALUE, Film, Header, Replay, film_of
-from agent_gym.evaluation.page import Answer, Light, Origin, Own, Page, whole_page
+from agent_gym.evaluation.page import SIGNS, Answer, Light, Origin, Own, Page, paragraph, whole_page
 from agent_gym.reporting.battle.payload import payload
 from agent_gym.reporting.text import number, one_line
 
-NO_SCRIPT = ".stage, .charts { display: none; }"
+NO_SCRIPT = ".stage, .charts, #reveal { display: none; }"
 SPEEDS = ("0.25", "0.5", "1", "2", "4", "8")
 SIGNALS = {
     VALUE: "Value: rewards to come",
     INFORMATION: "Information bonus",
     ENTROPY: "Action entropy, nats",
 }
+LACKING = {
+    VALUE: "of the value (no critic/ lay beside the policy)",
+    INFORMATION: "of the information bonus (no foresight/ lay beside the policy; AMAL leaves one)",
+    ENTROPY: "of the action entropy (it was not recorded)",
+}
+SCRIPTED = (
+    "No charts of value, information bonus and entropy: a script has no critic, no model of the "
+    "world and no chances to choose by."
+)
 KEYS = (
     ("Space", "play or pause"),
     ("← →", "one step back or forward"),
@@ -27,6 +36,7 @@ KEYS = (
     ("- +", "slower, faster"),
     ("1 to 9", "highlight an agent"),
     ("Esc", "no highlight"),
+    ("r", "show or hide the result"),
 )
 
 
@@ -47,7 +57,7 @@ def film_page(film: Film, replay: Replay, file: str = "FILE") -> str:
     page = Page(
         kind="Battle",
         about=f"{told.map}, {told.player}",
-        title=f"{told.map}, {told.player}: {outcome(told)}",
+        title=f"{told.map}, {told.player}: seed {told.seed}, episode {told.episode}",
         answer=_answer(told),
         sections=(_stage(), _charts(told)),
         origin=_origin(replay, file),
@@ -56,7 +66,7 @@ def film_page(film: Film, replay: Replay, file: str = "FILE") -> str:
         scripts=(_asset("viewer.js"),),
         style=_asset("viewer.css"),
         no_script=NO_SCRIPT,
-        data={"battle": payload(film, replay)},
+        data={"battle": payload(film, replay) | {"result": _result(told)}},
     )
     return whole_page(page, own)
 
@@ -68,13 +78,26 @@ def outcome(told: Header) -> str:
 
 
 def _answer(told: Header) -> Answer:
-    light: Light = "good" if told.won else "bad"
-    who = {"script": "a script", "greedy": "a trained team, greedy", "drawn": "a trained team"}
-    line = (
-        f"{one_line(told.player, 80)} ({who[told.mode]}) on {told.map}, seed {told.seed}, "
-        f"episode {told.episode}. Return {number(told.total_reward)}, reward {told.reward}."
+    """Return who fights where; the end is told by the script when it has been seen or asked for."""
+    who = {"script": "A script", "greedy": "A trained team, greedy", "drawn": "A trained team"}
+    line = f"{who[told.mode]}; seed {told.seed}, episode {told.episode}, reward {told.reward}."
+    result = _result(told)
+    more = (
+        f"<noscript><p>{result['headline']}. {result['why']}</p></noscript>"
+        '<button type="button" id="reveal" aria-pressed="false">Show the result</button>'
     )
-    return Answer(light, "Won" if told.won else "Lost", outcome(told).capitalize(), (line,))
+    return Answer("same", "Battle", f"{one_line(told.player, 80)} on {told.map}", (line,), more)
+
+
+def _result(told: Header) -> dict[str, str]:
+    light: Light = "good" if told.won else "bad"
+    return {
+        "light": light,
+        "sign": SIGNS[light],
+        "word": "Won" if told.won else "Lost",
+        "headline": outcome(told).capitalize(),
+        "why": f"Return {number(told.total_reward)}.",
+    }
 
 
 def _stage() -> str:
@@ -103,15 +126,13 @@ def _stage() -> str:
 
 
 def _charts(told: Header) -> str:
-    known = [*SIGNALS, *(name for name in told.signals if name not in SIGNALS)]
+    """Return a chart of all that was recorded, and a line about what was not."""
+    others = [name for name in told.signals if name not in SIGNALS]
+    names = [*(name for name in SIGNALS if name in told.signals), *others]
     cards = [_chart("points", "Points left, %")]
-    cards += [
-        _chart(name, SIGNALS.get(name, name.replace("_", " ")))
-        if name in told.signals
-        else _missing(SIGNALS[name])
-        for name in known
-    ]
-    return f'<section class="charts" aria-label="Charts">{"".join(cards)}</section>'
+    cards += [_chart(name, SIGNALS.get(name, name.replace("_", " "))) for name in names]
+    drawn = f'<section class="charts" aria-label="Charts">{"".join(cards)}</section>'
+    return drawn + _lacking(told)
 
 
 def _chart(name: str, title: str) -> str:
@@ -122,11 +143,15 @@ def _chart(name: str, title: str) -> str:
     )
 
 
-def _missing(title: str) -> str:
-    return (
-        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
-        '<p class="absent">not recorded</p></figure>'
-    )
+def _lacking(told: Header) -> str:
+    """Say in one line which usual charts are not there, and why."""
+    missing = [name for name in SIGNALS if name not in told.signals]
+    if not missing:
+        return ""
+    if told.mode == "script" and len(missing) == len(SIGNALS):
+        return paragraph(SCRIPTED, "faint small lacking")
+    words = ", ".join(LACKING[name] for name in missing)
+    return paragraph(f"No chart {words}.", "faint small lacking")
 
 
 def _origin(replay: Replay, file: str) -> Origin:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agent_gym.reporting.marl.pictures import undrawn
 from agent_gym.reporting.marl.words import (
     ARM_HEADS,
     RATIO_HEADS,
+    SPENT_HEADS,
     arm_row,
+    look_words,
     percent_interval,
     ratio_row,
     seeds_words,
+    spent_rows,
     verdict_words,
 )
+from agent_gym.reporting.text import DASH
 from agent_gym.reporting.umc_gates.words import table
 
+SPENT = "### What AMAL spent"
+OPTIONAL = {"*Best look*": "| best look |", "*What AMAL spent*": SPENT}
+"""Points of the reading, and what is on a page that needs them."""
 READING = """## How to read this
 
 - *Final wins*: greedy episodes from fresh starts after the last step, which no look has used. The
@@ -40,6 +48,9 @@ READING = """## How to read this
   reuse of samples. All else is *not shown*, fewer than 10 pairs included. Where `mappo-short` was
   played, MAPPO in the short windows of `mappo-reuse`, both must hold against it too; this was added
   later, and makes either word harder to get.
+- *What AMAL spent*: the share of all steps that auxiliary teams and their selection took, and the
+  weight of the information bonus as a mean over iterations: median over seeds, and the smallest
+  and the largest seed. All these steps are counted above.
 - Win rates hold for this engine alone and are never compared with those of another. Every seed is
   in the JSON file.
 """
@@ -48,11 +59,16 @@ READING = """## How to read this
 def comparison_markdown(document: Mapping[str, Any], picture: str) -> str:
     """Return the page; equal documents give equal text."""
     parts = ["# Teams: who wins, and how soon", _answer(document), f"![Win rates]({picture})"]
+    parts += [f"*{words}*" for words in undrawn(document)]
     for name, task in document["tasks"].items():
         rows = [arm_row(arm, own, document["cpu_s"][name]) for arm, own in task["arms"].items()]
-        parts += [f"## {name}", f"Judged up to {task['until']:,} steps.", table(ARM_HEADS, rows)]
+        judged = f"Judged up to {task['until']:,} steps. {look_words(name, document['runs'])}"
+        parts += [f"## {name}", judged.rstrip(), table(*_told(ARM_HEADS, rows))]
         if task["ratios"]:
             parts.append(table(RATIO_HEADS, [ratio_row(one) for one in task["ratios"]]))
+        spent = spent_rows(task)
+        if spent:
+            parts += [SPENT, table(SPENT_HEADS, spent)]
     if document["overall"]:
         rows = [
             [arm, percent_interval(own["final"]), percent_interval(own["area"])]
@@ -62,8 +78,21 @@ def comparison_markdown(document: Mapping[str, Any], picture: str) -> str:
             "## All tasks together",
             table(("algorithm", "final wins", "mean over steps"), rows),
         ]
-    parts += [READING + f"\n    {document['manifest']['command']}"]
+    parts += [_reading("\n".join(parts)) + f"\n    {document['manifest']['command']}"]
     return "\n\n".join(parts) + "\n"
+
+
+def _reading(text: str) -> str:
+    """Return how to read a page; what is not on it is not explained."""
+    first, *points = READING.split("\n- ")
+    absent = tuple(name for name, sign in OPTIONAL.items() if sign not in text)
+    return "\n- ".join([first, *(point for point in points if not point.startswith(absent))])
+
+
+def _told(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """Return a table without the columns in which nothing stands."""
+    kept = [at for at in range(len(heads)) if any(row[at] != DASH for row in rows)]
+    return [heads[at] for at in kept], [[row[at] for at in kept] for row in rows]
 
 
 def _answer(document: Mapping[str, Any]) -> str:

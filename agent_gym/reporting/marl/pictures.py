@@ -19,6 +19,7 @@ from agent_gym.reporting.canvas import (
     PALETTE,
     WIDE,
     new_figure,
+    plain,
     round_numbers,
     short_name,
     step_axis,
@@ -30,25 +31,73 @@ from agent_gym.reporting.marl.words import SHORT
 
 HALF = WIDE // 2
 TIMED = "0.8"
+SEEN = 0.02  # a share of wins that can be told from the bottom of a frame
 GOOD, BAD, SHOWN = PALETTE[0], PALETTE[1], FAINT
 
 
 def comparison_svg(document: Mapping[str, Any]) -> str:
-    """Return win rates over steps, and the share of seeds that got to 80 %, one row a task."""
-    tasks = document["tasks"]
-    drawn, panels = new_figure(WIDE, 320 * len(tasks), columns=2, rows=len(tasks))
-    names = dict.fromkeys(arm for task in tasks.values() for arm in task["arms"])
+    """Return win rates over steps, and the share of seeds that got to 80 %, one row a task.
+
+    What would be an empty frame is not drawn; ``undrawn`` says which those are.
+    """
+    tasks = {name: task for name, task in document["tasks"].items() if _wins(task)}
+    missing = undrawn(document)
+    rows = max(1, len(tasks))
+    height = 320 * len(tasks) + 24 * len(missing) + 16 * (not tasks)
+    drawn, panels = new_figure(WIDE, height, columns=2, rows=rows)
+    names = dict.fromkeys(arm for task in document["tasks"].values() for arm in task["arms"])
     looks = {
         arm: {"color": PALETTE[at % len(PALETTE)], "ls": DASHES[at % len(DASHES)], "lw": 2.0}
         for at, arm in enumerate(names)
     }
     for row, (name, task) in enumerate(tasks.items()):
-        _curves(panels[2 * row], name, task, looks)
-        _arrivals(panels[2 * row + 1], name, task, looks)
+        left, right = panels[2 * row : 2 * row + 2]
+        arrived = _arrived(task)
+        if arrived:
+            _arrivals(right, name, task, looks)
+        else:
+            right.remove()
+            left.set_subplotspec(left.get_gridspec()[row, :])
+        _curves(left, name, task, looks, HALF if arrived else WIDE)
+    for panel in () if tasks else panels:
+        panel.remove()
+    if missing:
+        drawn.supxlabel(plain("\n".join(missing)), x=0.01, ha="left", fontsize=11, color=FAINT)
     return _text(drawn)
 
 
-def _curves(panel: Axes, name: str, task: Mapping[str, Any], looks: Mapping[str, Any]) -> None:
+def undrawn(document: Mapping[str, Any]) -> list[str]:
+    """Say which frames of a comparison are left out because nothing would be in them.
+
+    Example:
+        >>> nobody = {"curve": {"middle": [0.0], "high": None}, "steps_to": {"0.8": {"reached": 0}}}
+        >>> undrawn({"tasks": {"3s_vs_5z": {"arms": {"mappo": nobody}}}})
+        ['3s_vs_5z is not drawn: hardly a battle was won (mappo).']
+    """
+    said = []
+    for name, task in document["tasks"].items():
+        arms = ", ".join(task["arms"])
+        if not _wins(task):
+            said.append(f"{name} is not drawn: hardly a battle was won ({arms}).")
+        elif not _arrived(task):
+            said.append(f"{name}: no seed has shown 80 % ({arms}), so times are not drawn.")
+    return said
+
+
+def _wins(task: Mapping[str, Any]) -> bool:
+    """Say whether win rates leave the bottom of a frame."""
+    curves = [own["curve"] for own in task["arms"].values()]
+    return max(max(curve["high"] or curve["middle"]) for curve in curves) >= SEEN
+
+
+def _arrived(task: Mapping[str, Any]) -> bool:
+    """Say whether a seed got there."""
+    return any(own["steps_to"][TIMED]["reached"] for own in task["arms"].values())
+
+
+def _curves(
+    panel: Axes, name: str, task: Mapping[str, Any], looks: Mapping[str, Any], width: int
+) -> None:
     for arm, own in task["arms"].items():
         curve, colour = own["curve"], looks[arm]["color"]
         steps = [0.0, *curve["env_steps"]]
@@ -56,8 +105,8 @@ def _curves(panel: Axes, name: str, task: Mapping[str, Any], looks: Mapping[str,
         if curve["low"] is not None:
             ends = _percents(curve["low"]), _percents(curve["high"])
             panel.fill_between(steps, *ends, color=colour, alpha=0.15, lw=0)
-    _axes(panel, task["until"])
-    title_and_names(panel, f"{name}: greedy wins, IQM and 95 % band", HALF)
+    _axes(panel, task["until"], width)
+    title_and_names(panel, f"{name}: greedy wins, IQM and 95 % band", width)
 
 
 def _arrivals(panel: Axes, name: str, task: Mapping[str, Any], looks: Mapping[str, Any]) -> None:
@@ -67,14 +116,14 @@ def _arrivals(panel: Axes, name: str, task: Mapping[str, Any], looks: Mapping[st
         steps = np.concatenate(([0.0], law.times, [float(task["until"])]))
         heights = [100.0 * (1.0 - law.at(step)) for step in steps]
         panel.step(steps, heights, where="post", label=short_name(arm), **looks[arm])
-    _axes(panel, task["until"])
+    _axes(panel, task["until"], HALF)
     title_and_names(panel, f"{name}: seeds that have shown 80 %", HALF)
 
 
-def _axes(panel: Axes, until: int) -> None:
+def _axes(panel: Axes, until: int, width: int) -> None:
     panel.set_xlim(0.0, 1.01 * until)
     panel.set_ylim(-3.0, 103.0)
-    step_axis(panel, HALF)
+    step_axis(panel, width)
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
     panel.set_xlabel("Environment steps, all counted", fontsize=11, color=FAINT)
 

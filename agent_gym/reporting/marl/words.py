@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from agent_gym.evaluation.marl.ablation import AREA, FINAL, STEPS
 from agent_gym.reporting.canvas import steps_text
-from agent_gym.reporting.text import DASH, chance, many
+from agent_gym.reporting.text import DASH, chance, many, number
 
 ARM_HEADS = (
     "algorithm",
@@ -23,6 +25,7 @@ ARM_HEADS = (
 )
 RATIO_HEADS = ("steps of", "over those of", "to", "ratio", "95 %", "pairs", "open pairs")
 DIFFERENCE_HEADS = ("task", "arm", "figure", "difference", "95 %", "p (Holm)", "seeds", "")
+SPENT_HEADS = ("algorithm", "seeds", "auxiliary steps, share of all", "weight of the bonus")
 BRIEF = ("algorithm", "seeds", "final wins", "mean over steps", "steps to 80 %", "CPU s")
 """What fits a terminal."""
 SHORT = {AREA: "mean over steps", FINAL: "final wins", STEPS: "steps to 80 %"}
@@ -82,6 +85,56 @@ def arm_row(arm: str, own: Mapping[str, Any], cpu_s: Mapping[str, Sequence[float
         *(time_words(found) for found in own["steps_to"].values()),
         f"{sum(spent) / len(spent):.0f}" if spent else DASH,
     ]
+
+
+def spent_rows(task: Mapping[str, Any]) -> list[list[str]]:
+    """Return what each arm of AMAL's kind has spent; none where nobody told, as on older pages."""
+    return [
+        [
+            arm,
+            str(len(own["seeds"])),
+            extent_words(own["spent"]["auxiliary_share"], percent),
+            extent_words(own["spent"]["bonus_weight"], number),
+        ]
+        for arm, own in task["arms"].items()
+        if own.get("spent") is not None
+    ]
+
+
+def extent_words(found: Mapping[str, float], say: Callable[[float], str]) -> str:
+    """Return a median over seeds, and the smallest and the largest where they differ.
+
+    Example:
+        >>> extent_words({"median": 0.2, "least": 0.1, "most": 0.25}, percent)
+        '20 % (10 % to 25 %)'
+    """
+    middle, low, high = (say(found[name]) for name in ("median", "least", "most"))
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def look_words(task: str, runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return how far apart the looks of a task are, by arm where arms differ.
+
+    Example:
+        >>> run = {"task": "3m", "arm": "mappo", "curve": [[8000, 1, 4], [16000, 2, 4]]}
+        >>> look_words("3m", [run])
+        'Looks are about 8k steps apart, and times are no finer.'
+    """
+    gaps: dict[str, list[int]] = {}
+    for run in runs:
+        steps = [0, *(look[0] for look in run["curve"])]
+        if run["task"] == task and len(steps) > 1:
+            gaps.setdefault(run["arm"], []).extend(b - a for a, b in pairwise(steps))
+    usual = {arm: steps_text(round(median(own), -2)) for arm, own in gaps.items()}
+    if not usual:
+        return ""
+    if len(set(usual.values())) == 1:
+        return f"Looks are about {next(iter(usual.values()))} steps apart, and times are no finer."
+    each = ", ".join(f"{gap} ({arm})" for arm, gap in usual.items())
+    return (
+        f"Looks are {each} steps apart: who is looked at more often is seen earlier, so these "
+        "times do not compare."
+    )
 
 
 def ratio_row(one: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@
   const FLASH = 6, WORD = 14;
   const field = byId("field"), play = byId("play"), scrub = byId("scrub"), speed = byId("speed");
   let now = 0, playing = false, last = 0, chosen = -1;
+  let shown = false, ended = false, paper = false; // whether the result is shown, and why
 
   let colours = {};
   const dress = () => {
@@ -293,6 +294,14 @@
       pen.lineTo(width - 6, y(value));
       pen.stroke();
     }
+    if (now === 0 && !told()) {
+      pen.textAlign = "center";
+      pen.fillText("drawn as the battle goes on", x(ticks / 2), height / 2);
+    }
+    pen.save();
+    pen.beginPath();
+    pen.rect(0, 0, x(told() ? ticks : now) + 1, height); // what is to come is part of the result
+    pen.clip();
     chart.each.forEach((row, i) => {
       const marked = !chart.side && chart.each.length > 1 && chosen === i;
       pen.globalAlpha = !chart.side && chosen >= 0 && chosen < chart.each.length && !marked ? 0.3 : 1;
@@ -310,7 +319,7 @@
       });
       pen.stroke();
     });
-    pen.globalAlpha = 1;
+    pen.restore();
     pen.strokeStyle = colours.ink;
     pen.lineWidth = 1.5;
     pen.beginPath();
@@ -331,7 +340,28 @@
       + `${living(agents, units.length)} of ${units.length - agents} enemies alive.`;
   };
 
+  // The banner: how it ended, once the last step was seen, or when asked for.
+  const verdict = byId("verdict"), reveal = byId("reveal"), root = document.documentElement;
+  const parts = { sign: verdict.querySelector(".sign"), word: verdict.querySelector(".word"), headline: verdict.querySelector("h1"), why: verdict.querySelector("h1 + p") };
+  const open = { light: "same", sign: "?", word: parts.word.textContent, headline: parts.headline.textContent, why: "The result is shown after the last step." };
+  const about = parts.why.textContent;
+  verdict.setAttribute("aria-live", "polite");
+  const told = () => shown || paper;
+  const banner = () => {
+    if (now >= ticks && !ended) shown = true;
+    ended = now >= ticks;
+    const state = told() ? battle.result : open;
+    if (root.dataset.light === state.light && parts.sign.textContent === state.sign) return;
+    verdict.className = `banner ${state.light}`;
+    root.dataset.light = state.light;
+    for (const name of ["sign", "word", "headline"]) parts[name].textContent = state[name];
+    parts.why.textContent = `${about} ${state.why}`;
+    reveal.textContent = told() ? "Hide the result" : "Show the result";
+    reveal.setAttribute("aria-pressed", String(told()));
+  };
+
   const show = () => {
+    banner();
     draw();
     list();
     charts.forEach(drawChart);
@@ -371,6 +401,8 @@
 
   scrub.max = String(ticks);
   play.addEventListener("click", () => set(!playing));
+  const turn = () => { shown = !shown; show(); };
+  reveal.addEventListener("click", turn);
   byId("first").addEventListener("click", () => { set(false); go(0); });
   byId("back").addEventListener("click", () => hop(-1));
   byId("next").addEventListener("click", () => hop(1));
@@ -393,7 +425,7 @@
     " ": () => set(!playing), ArrowRight: () => hop(1), ArrowLeft: () => hop(-1),
     ".": () => { set(false); go(tick() + 1); }, ",": () => { set(false); go(Math.ceil(now) - 1); },
     Home: () => go(0), End: () => { set(false); go(ticks); }, "+": () => faster(1), "-": () => faster(-1),
-    Escape: () => choose(-1),
+    Escape: () => choose(-1), r: turn,
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("select")) return;
@@ -405,7 +437,7 @@
     else return;
     event.preventDefault();
   });
-  page.onTheme(() => { dress(); show(); });
+  page.onTheme((printed) => { paper = printed; dress(); show(); });
   new ResizeObserver(() => show()).observe(field.parentElement);
   dress();
   show();
