@@ -87,7 +87,7 @@ def undrawn(document: Mapping[str, Any]) -> list[str]:
 def _wins(task: Mapping[str, Any]) -> bool:
     """Say whether win rates leave the bottom of a frame."""
     curves = [own["curve"] for own in task["arms"].values()]
-    return max(max(curve["high"] or curve["middle"]) for curve in curves) >= SEEN
+    return any(max(curve["high"] or curve["middle"]) >= SEEN for curve in curves)
 
 
 def _arrived(task: Mapping[str, Any]) -> bool:
