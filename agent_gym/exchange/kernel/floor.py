@@ -11,7 +11,7 @@ from agent_gym.core.kernels import inlined
 from agent_gym.exchange.kernel.layout import Account, Others
 from agent_gym.exchange.kernel.memory import pointer
 
-TARGET, MARKET, LIMIT, STOP = range(4)
+TARGET, MARKET, LIMIT, STOP, TAKE, STOP_LIMIT, TAKE_LIMIT = range(7)
 OPEN, FILLED, CANCELLED, EXPIRED, PARTIAL = range(5)
 (
     NO_REASON,
@@ -55,8 +55,13 @@ ORDER = np.dtype(
         ("cancels", "i4"),  # the bar in which its cancel arrives, 0 without one
         ("why", "i4"),  # why it ended with less than it asked for
         ("reduced", "i4"),  # 1 once the fill of a partner took from its quantity
+        ("exclusive", "i4"),  # 1 if a hit or any fill ends its partners
+        ("hit", "i4"),  # the bar that hit its trigger, 0 before
+        ("armed", "i4"),  # not 0 once a trailing order follows the price
         ("qty", "f8"),  # still to trade, signed; for a target the position wanted
         ("price", "f8"),  # of a limit or a stop
+        ("trigger", "f8"),  # where it is hit; of a trailing order not armed, where it is armed
+        ("trail", "f8"),  # how far a trailing stop stays behind, as a share
         ("filled", "f8"),
         ("paid", "f8"),  # sum of quantity x price, signed
         ("fee", "f8"),

@@ -1,11 +1,11 @@
 """The order venue: many accounts, instruments and resting orders, one bar at a time.
 
 Within a bar, for each instrument: (1) at the open, orders that trade there (market, target, stops
-the market gapped past, limits it opened beyond); (2) stops that the bar touched; (3) limits that it
-traded through; (4) stops of positions opened in (3). So where a bar touches both the stop and the
-target of a position, the adverse one is taken. Orders of equal rank go by their number. Volume that
-one order consumed is gone for the next. A cancel acts at the open of the bar that it arrives in,
-before anything else happens there.
+the market gapped past, limits it opened beyond); (2) stops that the bar touched; (3) limits and
+profit-takers that it traded through; (4) stops of positions opened in (3). So where a bar touches
+both the stop and the target of a position, the adverse one is taken. Orders of equal rank go by
+their number. Volume that one order consumed is gone for the next. A cancel acts at the open of the
+bar that it arrives in, before anything else happens there.
 
 Records of orders stay where they are. ``live`` lists the rows of those that can still trade; each
 bar picks from it, once for an instrument, the few that its prices reach.
@@ -20,7 +20,7 @@ import numpy as np
 from numba import carray
 
 from agent_gym.core.kernels import door, inlined
-from agent_gym.exchange.kernel import floor, layout, margin, memory, parts
+from agent_gym.exchange.kernel import floor, layout, margin, memory, parts, triggers
 from agent_gym.exchange.kernel.floor import (
     BAR_OVER,
     CANCELLED,
@@ -39,6 +39,8 @@ from agent_gym.exchange.kernel.floor import (
     PURSE,
     REPLACED,
     STOP,
+    STOP_LIMIT,
+    TAKE_LIMIT,
     TARGET,
     TOO_SMALL,
     TRADE,
@@ -68,36 +70,19 @@ from agent_gym.exchange.kernel.parts import (
     taker_price,
     whole_lots,
 )
+from agent_gym.exchange.kernel.triggers import (
+    ARMED_LATE,
+    ROUNDING,
+    arm,
+    comes_back,
+    end_partners,
+    follow,
+    meets,
+    reached,
+    shrink_partners,
+)
 
-PARTS = (parts, layout, memory, floor, margin)
-ROUNDING = 1e-12  # what is left of a quantity below this share is rounding, not a quantity
-
-
-@inlined
-def meets(
-    kind: int, buy: bool, p: float, o: float, h: float, lo: float, phase: int, touch: bool
-) -> tuple[bool, float]:
-    """Say whether an order trades in a phase of the bar, and at which reference price."""
-    if kind in (TARGET, MARKET):
-        return phase == 1, o
-    if kind == STOP:
-        if phase == 1:
-            return (o >= p if buy else o <= p), o
-        return (phase == 2 or phase == 4) and (h >= p if buy else lo <= p), p
-    if phase == 1:
-        return (o < p if buy else o > p) or (touch and o == p), o
-    passed = (lo < p if buy else h > p) or (touch and (lo <= p if buy else h >= p))
-    return phase == 3 and passed, min(p, o) if buy else max(p, o)
-
-
-@inlined
-def reached(kind: int, buy: bool, p: float, h: float, lo: float, touch: bool) -> bool:
-    """Say whether the prices of a bar reach an order, in whichever phase."""
-    if kind in (TARGET, MARKET):
-        return True
-    if kind == STOP:
-        return h >= p if buy else lo <= p
-    return (lo < p if buy else h > p) or (touch and (lo <= p if buy else h >= p))
+PARTS = (parts, layout, memory, floor, margin, triggers)
 
 
 @inlined
@@ -140,14 +125,19 @@ def advance(context: int, t: int) -> int:
     for m in range(n_m):
         terms = load_terms(ctx.terms + m * TERMS_BYTES)
         bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
-        o, h, lo, volume = bar[0], bar[1], bar[2], bar[4]
+        o, h, lo, c, volume = bar[0], bar[1], bar[2], bar[3], bar[4]
         left, bought, sold = terms.cap * volume, 0.0, 0.0
         n_due = 0
         for k in range(n_o):
             order = orders[live[k]]
             if order.instrument != m or order.status != OPEN or order.arrives > t:
                 continue
-            if reached(order.kind, order.qty > 0.0, order.price, h, lo, touch):
+            if order.trail > 0.0 and order.armed == 0:
+                arm(order, o, h, lo)
+                if order.armed == 0:
+                    continue
+            buy, p, trigger = order.qty > 0.0, order.price, order.trigger
+            if reached(order.kind, buy, p, trigger, order.trail, h, lo, touch):
                 due[n_due] = live[k]
                 n_due += 1
         for phase in range(1, 1 + ctx.phases):
@@ -156,13 +146,19 @@ def advance(context: int, t: int) -> int:
                     holdings[i, m].held = holdings[i, m].pos
             for k in range(n_due):
                 order = orders[due[k]]
-                if order.status != OPEN:
+                if order.status != OPEN or order.arrives > t:
                     continue
                 i = order.account
                 holding = holdings[i, m]
                 kind, side = order.kind, math.copysign(1.0, order.qty)
-                trades_now, ref = meets(kind, side > 0.0, order.price, o, h, lo, phase, touch)
+                limited = kind in (LIMIT, STOP_LIMIT, TAKE_LIMIT)
+                trigger, trail = order.trigger, order.trail
+                trades_now, ref = meets(
+                    kind, side > 0.0, order.price, trigger, trail, o, h, lo, phase, touch
+                )
                 if phase == 4 and (order.reduce_only == 0 or abs(holding.pos) <= abs(holding.held)):
+                    continue
+                if phase == 1 and order.armed == ARMED_LATE:
                     continue
                 if not trades_now:
                     continue
@@ -208,21 +204,31 @@ def advance(context: int, t: int) -> int:
                         if kind == MARKET:
                             drop(order, NOTHING_TO_REDUCE if order.reduce_only == 1 else NO_SHORTS)
                         continue
-                    if kind == STOP:  # a stop that was hit is a market order from then on
-                        order.kind = MARKET
+                    if kind >= STOP:  # it was hit: from then on it is a market or a limit order
+                        order.hit, order.kind = t, LIMIT if limited else MARKET
+                        if limited:  # the prices of this bar were before it, unless it opened there
+                            order.arrives = t if phase == 1 else t + 1
+                        if order.exclusive == 1:
+                            end_partners(orders, live, order)
                     qty = min(asked, left)
                     least = 0.0 if closes else terms.min_notional
-                    unit = max(ref, order.price) if kind == LIMIT else ref  # as when it was taken
+                    unit = max(ref, order.price) if limited else ref  # as when it was taken
                     if not enough(qty * unit, least):
-                        if kind != LIMIT and not enough(asked * unit, least):
+                        if not limited and not enough(asked * unit, least):
                             drop(order, TOO_SMALL)
                         continue
                     price = ref
                     if not maker:
                         taken = bought if side > 0.0 else sold
                         price = taker_price(side, ref, qty, taken, volume, bar[6], bar[7], terms)
-                        if kind == LIMIT and side * (price - order.price) > 0.0:
-                            continue  # taking would cost more than the limit: it rests
+                        if limited and side * (price - order.price) > 0.0:
+                            # Taking would cost more than the limit: it rests.
+                            p, buy = order.price, side > 0.0
+                            if kind == LIMIT or phase == 1 or order.immediate == 1:
+                                continue
+                            if not comes_back(kind, buy, p, trigger, h, lo, c, touch):
+                                continue
+                            maker, rate, ref, price = True, terms.maker, p, p
                     fits = affordable_qty(a, side, qty, ref, price, rate, others, terms)
                     short = fits < qty
                     if fits != abs(order.qty) and not (closes and fits == asked):
@@ -252,22 +258,11 @@ def advance(context: int, t: int) -> int:
                     purses[i].turnover += abs(fill.qty) * fill.price
                     note_start(holding, a, ref)
                     put(purses[i], holding, a)
-                    if order.group > 0:
-                        for other in range(n_o):
-                            rival = orders[live[other]]
-                            if rival.group != order.group or rival.account != i:
-                                continue
-                            if rival.id == order.id or rival.status != OPEN:
-                                continue
-                            rest = abs(rival.qty) - abs(fill.qty)
-                            unit = rival.price if rival.kind in (LIMIT, STOP) else ref
-                            least = terms.min_notional
-                            if rival.reduce_only == 1:  # it may still be what closes the position
-                                least = ROUNDING * abs(rival.qty) * unit
-                            if done or rival.kind == TARGET or not enough(rest * unit, least):
-                                rival.status, rival.why = CANCELLED, PARTNER_FILLED
-                            else:
-                                rival.qty, rival.reduced = math.copysign(rest, rival.qty), 1
+                    if order.exclusive == 1:
+                        end_partners(orders, live, order)
+                    elif order.group > 0:
+                        smallest = terms.min_notional
+                        shrink_partners(orders, live, order, fill.qty, done, ref, smallest)
                 if done and whole and order.reduced == 1:
                     order.status, order.why = PARTIAL, PARTNER_FILLED
                 elif done and whole:
@@ -278,9 +273,14 @@ def advance(context: int, t: int) -> int:
                     drop(order, lost)
         for k in range(n_o):
             order = orders[live[k]]
-            arrived = order.instrument == m and order.arrives <= t
-            if arrived and order.immediate == 1 and order.status == OPEN:
+            arrived = order.instrument == m and (order.arrives <= t or order.hit == t)
+            if not arrived or order.status != OPEN:
+                continue
+            waits = order.kind in (STOP_LIMIT, TAKE_LIMIT)
+            if order.immediate == 1 and not waits:
                 order.status, order.why = EXPIRED, BAR_OVER
+            elif order.armed != 0 and order.hit == 0:
+                follow(order, h, lo)
     if ctx.margin == 1:
         count = call_margin(ctx, purses, holdings, orders, live, trades, rows, t, count, True)
         cover_debts(purses, holdings, n_m)
