@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import carray
 
 from agent_gym.core.kernels import inlined
-from agent_gym.exchange.kernel.layout import Account, Others
+from agent_gym.exchange.kernel.layout import Account, Fill, Others
 from agent_gym.exchange.kernel.memory import pointer
 
 TARGET, MARKET, LIMIT, STOP, TAKE, STOP_LIMIT, TAKE_LIMIT = range(7)
@@ -106,6 +106,46 @@ FLOOR = np.dtype(
     ],
     align=True,
 )
+
+
+class Bar(NamedTuple):
+    """One bar of one instrument in registers, and the close of the bar before."""
+
+    before: float
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: float
+    sigma: float
+    half: float
+
+
+class Flow(NamedTuple):
+    """What may still trade of a bar's volume, and what was taken on either side of it."""
+
+    left: float
+    bought: float
+    sold: float
+
+
+class Deal(NamedTuple):
+    """What came of an order at its moment in a bar; ``stays`` if nothing did.
+
+    ``done``: nothing is left to trade. ``whole``: nor was anything lost on the way, else ``lost``
+    says why. ``short``: the account could not trade all of it, and ``lacking`` says why.
+    """
+
+    a: Account
+    fill: Fill
+    ref: float
+    stays: bool
+    maker: bool
+    done: bool
+    whole: bool
+    lost: int
+    short: bool
+    lacking: int
 
 
 @inlined

@@ -22,6 +22,7 @@ from agent_gym.exchange.kernel.floor import (
     TAKE,
     TAKE_LIMIT,
     TARGET,
+    Bar,
 )
 from agent_gym.exchange.kernel.parts import enough
 
@@ -36,71 +37,85 @@ def passed(buy: bool, p: float, h: float, lo: float, touch: bool) -> bool:
 
 
 @inlined
-def meets(
-    kind: int,
-    buy: bool,
-    p: float,
-    trigger: float,
-    trail: float,
-    o: float,
-    h: float,
-    lo: float,
-    phase: int,
-    touch: bool,
-) -> tuple[bool, float]:
+def came_to(order: Any, before: float, t: int, touch: bool) -> bool:
+    """Say whether the market comes to a limit, and not the limit to the market.
+
+    It rested, and the last close was not beyond it. A limit that has just arrived, or what is left
+    of one beyond the market, finds a price that is better than its own: it takes.
+    """
+    return order.arrives < t and not passed(order.qty > 0.0, order.price, before, before, touch)
+
+
+@inlined
+def resting_price(buy: bool, p: float, h: float, lo: float) -> float:
+    """Return what a resting limit gets inside a bar: its own price, or the nearest there is."""
+    return min(p, h) if buy else max(p, lo)
+
+
+@inlined
+def meets(order: Any, bar: Bar, start: float, phase: int, touch: bool) -> tuple[bool, float]:
     """Say whether an order trades or is hit in a phase of the bar, and at which reference price.
+
+    That is the price it waits for, if the market has yet to get there, else where the market stands
+    when it can first act: at the open, or where its position began (``start``), if that was later.
+    So it never lies outside the bar.
 
     A trailing stop counts as hit if the bar is wide enough for it, whichever of its high and low
     came first; it trades at the worst price that it can have had: its level before the bar, or the
     far end of the bar where that is nearer.
     """
+    kind, buy, trigger, trail = order.kind, order.qty > 0.0, order.trigger, order.trail
+    o, h, lo = bar.open, bar.high, bar.low
     if kind in (TARGET, MARKET):
         return phase == 1, o
     if kind in (STOP, STOP_LIMIT):
+        late = order.armed == ARMED_LATE
         if phase == 1:
-            return (o >= trigger if buy else o <= trigger), o
+            return (o >= trigger if buy else o <= trigger) and not late, o
         at, edge = trigger, trigger
         if trail > 0.0 and buy:
             at, edge = min(trigger, h), min(trigger, lo * (1.0 + trail))
         elif trail > 0.0:
             at, edge = max(trigger, lo), max(trigger, h * (1.0 - trail))
+        stands = start if phase == 4 else (at if late else o)
+        at = max(at, stands) if buy else min(at, stands)
         return (phase == 2 or phase == 4) and (h >= edge if buy else lo <= edge), at
     if kind in (TAKE, TAKE_LIMIT):
         if phase == 1:
             return (o <= trigger if buy else o >= trigger), o
-        return phase == 3 and passed(buy, trigger, h, lo, touch), trigger
+        at = min(trigger, o) if buy else max(trigger, o)
+        return phase == 3 and passed(buy, trigger, h, lo, touch), at
+    p = order.price
     if phase == 1:
         return passed(buy, p, o, o, touch), o
-    return phase == 3 and passed(buy, p, h, lo, touch), min(p, o) if buy else max(p, o)
+    return phase == 3 and passed(buy, p, h, lo, touch), resting_price(buy, p, h, lo)
 
 
 @inlined
-def reached(
-    kind: int, buy: bool, p: float, trigger: float, trail: float, h: float, lo: float, touch: bool
-) -> bool:
+def reached(order: Any, h: float, lo: float, touch: bool) -> bool:
     """Say whether the prices of a bar reach an order, in whichever phase."""
-    if kind in (TARGET, MARKET) or trail > 0.0:
+    kind, buy, trigger = order.kind, order.qty > 0.0, order.trigger
+    if kind in (TARGET, MARKET) or order.trail > 0.0:
         return True
     if kind in (STOP, STOP_LIMIT):
         return h >= trigger if buy else lo <= trigger
     if kind in (TAKE, TAKE_LIMIT):
         return lo <= trigger if buy else h >= trigger
-    return passed(buy, p, h, lo, touch)
+    return passed(buy, order.price, h, lo, touch)
 
 
 @inlined
-def comes_back(
-    kind: int, buy: bool, p: float, trigger: float, h: float, lo: float, c: float, touch: bool
-) -> bool:
+def comes_back(kind: int, order: Any, bar: Bar, touch: bool) -> bool:
     """Say whether a limit that rests since it was hit inside a bar has surely traded in that bar.
 
     Its close came later. So did the far end of the bar, if the limit lies beyond the trigger of an
     order that takes a profit.
     """
-    if passed(buy, p, c, c, touch):
+    buy, p = order.qty > 0.0, order.price
+    if passed(buy, p, bar.close, bar.close, touch):
         return True
-    beyond = p < trigger if buy else p > trigger
-    return kind == TAKE_LIMIT and beyond and passed(buy, p, h, lo, touch)
+    beyond = p < order.trigger if buy else p > order.trigger
+    return kind == TAKE_LIMIT and beyond and passed(buy, p, bar.high, bar.low, touch)
 
 
 @inlined
