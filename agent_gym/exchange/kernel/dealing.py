@@ -92,18 +92,19 @@ def deal_target(
 
 
 @inlined
-def asked_of(order: Any, pos: float, held: float, phase: int, terms: Terms) -> tuple[float, bool]:
-    """Return how much an order may trade, and whether that closes the position.
+def reducible(pos: float, held: float, side: float, phase: int) -> float:
+    """Return how much a reduce-only order may trade; a limit never closes what this bar opened."""
+    now = max(0.0, -pos * side)
+    return min(now, max(0.0, -held * side)) if phase == 3 else now
 
-    A reduce-only limit never closes what this bar opened.
-    """
+
+@inlined
+def asked_of(order: Any, pos: float, held: float, phase: int, terms: Terms) -> tuple[float, bool]:
+    """Return how much an order may trade, and whether that closes the position."""
     side = math.copysign(1.0, order.qty)
     asked, closes = abs(order.qty), False
     if order.reduce_only == 1:
-        most = max(0.0, -pos * side)
-        if phase == 3:
-            most = min(most, max(0.0, -held * side))
-        asked = min(asked, most)
+        asked = min(asked, reducible(pos, held, side, phase))
         closes = asked > 0.0 and asked >= abs(pos) * (1.0 - ROUNDING)
         asked = abs(pos) if closes else asked
     if side < 0.0 and terms.floor == 0.0:
