@@ -94,7 +94,8 @@ def meets(order: Any, bar: Bar, start: float, phase: int, touch: bool) -> tuple[
 @inlined
 def reached(order: Any, h: float, lo: float, touch: bool) -> bool:
     """Say whether the prices of a bar reach an order, in whichever phase."""
-    kind, buy, trigger = order.kind, order.qty > 0.0, order.trigger
+    trigger: float = order.trigger
+    kind, buy = order.kind, order.qty > 0.0
     if kind in (TARGET, MARKET) or order.trail > 0.0:
         return True
     if kind in (STOP, STOP_LIMIT):
