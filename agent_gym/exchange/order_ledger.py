@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_gym.core.errors import VenueError
+from agent_gym.exchange.costs import BPS
 from agent_gym.exchange.kernel.floor import ORDER
 from agent_gym.exchange.orders import DropReason, Order, OrderStatus, is_whole
 
@@ -31,6 +32,8 @@ class Placed:
         fee: What they cost in fees.
         reason: Why it ended with less than it asked for, None if it did not.
         cancel_bar: The bar whose open a cancel reaches, None if none is on its way or acted.
+        hit_bar: The bar that hit its trigger, None before and for orders without one.
+        level: The price that hits it, as far as it has trailed; None if nothing does yet.
     """
 
     id: int
@@ -42,6 +45,8 @@ class Placed:
     fee: float
     reason: DropReason | None = None
     cancel_bar: int | None = None
+    hit_bar: int | None = None
+    level: float | None = None
 
 
 class OrderLedger:
@@ -89,8 +94,13 @@ class OrderLedger:
             0,
             0,
             0,
+            order.exclusive,
+            0,
+            0,
             order.qty,
             order.price or 0.0,
+            order.hit_price or 0.0,
+            order.trail_bps * BPS,
             0.0,
             0.0,
             0.0,
@@ -124,4 +134,11 @@ class OrderLedger:
             fee=float(record["fee"]),
             reason=REASONS[int(record["why"])],
             cancel_bar=int(record["cancels"]) or None,
+            hit_bar=int(record["hit"]) or None,
+            level=_level(record),
         )
+
+
+def _level(record: Any) -> float | None:
+    idle = record["trail"] > 0.0 and not record["armed"]
+    return None if idle else float(record["trigger"]) or None

@@ -12,13 +12,11 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from agent_gym.core.errors import ConfigError
 from agent_gym.core.types import Nanos
 from agent_gym.exchange.costs import BPS, AccountRules, Costs
-from agent_gym.exchange.order_ledger import Placed
-from agent_gym.exchange.orders import DropReason, Order, OrderKind, OrderStatus
+from agent_gym.exchange.orders import Order, OrderKind, OrderStatus
 from agent_gym.exchange.quotes import standing_price
 from agent_gym.exchange.reserved import reserved
 from agent_gym.exchange.spot_records import (
@@ -26,24 +24,28 @@ from agent_gym.exchange.spot_records import (
     Change,
     Fill,
     Mark,
+    Pair,
     Refusal,
     Refused,
     Ticket,
     TicketStatus,
+    What,
     Wish,
 )
+from agent_gym.exchange.spot_trial import ROUNDING, check_markets, is_whole, stands, to_order
 from agent_gym.exchange.venue import Trade, Venue
 from agent_gym.markets.bars import Bars
 
 log = logging.getLogger(__name__)
-ROUNDING = 1e-9
-_REFUSALS = {
-    DropReason.UNAFFORDABLE: Refusal.BALANCE,
-    DropReason.NO_SHORTS: Refusal.BALANCE,
-    DropReason.NOTHING_TO_REDUCE: Refusal.BALANCE,
-    DropReason.TOO_SMALL: Refusal.TOO_SMALL,
-    DropReason.WOULD_TAKE: Refusal.WOULD_TAKE,
-}
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What came of orders at the open: the venue there, all that traded, and if they stand."""
+
+    view: Venue
+    trades: list[Trade]
+    stands: bool
 
 
 class SpotFloor:
@@ -65,7 +67,7 @@ class SpotFloor:
         accounts: Sequence[str],
         history: int = 1,
     ) -> None:
-        _check(markets, costs, history)
+        check_markets(markets, costs, history)
         rules = AccountRules(cash=cash, max_leverage=1.0, allow_short=False)
         self.venue = Venue(markets, costs, rules, accounts)
         for _ in range(history - 1):
@@ -73,6 +75,7 @@ class SpotFloor:
         self.first = self.venue.t
         self.tickets: dict[int, Ticket] = {}
         self.fills: list[Fill] = []
+        self.pairs: dict[int, Pair] = {}
         self.marks: dict[str, list[Mark]] = {name: [] for name in accounts}
         self.revised = 0
         self._closed = False
@@ -130,7 +133,7 @@ class SpotFloor:
 
     def check(self, account: str, wish: Wish) -> None:
         """Raise Refused or VenueError if an order would not be taken now; nothing is placed."""
-        self._try(account, wish)
+        self._try(account, (wish,))
 
     def price(self, symbol: str) -> float:
         """Return the price of this moment."""
@@ -169,23 +172,34 @@ class SpotFloor:
             Refused: The exchange does not take it.
             VenueError: It does not fit the instrument.
         """
-        order, view, trades, wanted = self._try(account, wish)
-        number = self.venue.submit(order, account)
-        ticket = Ticket(number, account, wish, now_ns, now_ns)
-        self.tickets[number] = self._live[number] = ticket
-        changes = [self._change(ticket, "new")]
-        if wanted:
-            fresh = list((Counter(trades) - Counter(self._told)).elements())
-            self._view, self._told = view, trades
-            changes += self._tell(fresh, now_ns)
-        else:  # all at once or nothing, and it would be nothing
-            self.venue.cancel(number)
-            self._view, self._told = self._opened()
-            changes += self._end(ticket, TicketStatus.EXPIRED, now_ns)
+        trial = self._try(account, (wish,))
+        (ticket,) = tickets = self._take(account, (wish,), now_ns)
+        if trial.stands:
+            return ticket, self._settled(tickets, trial, now_ns)
+        # All at once or nothing, and it would be nothing.
+        self.venue.cancel(ticket.id)
+        self._view, self._told = self._opened()
+        changes = [self._change(ticket, "new"), *self._end(ticket, TicketStatus.EXPIRED, now_ns)]
         return ticket, changes + self._settle(now_ns)
 
+    def place_pair(
+        self, account: str, wishes: tuple[Wish, Wish], client_id: str, now_ns: int
+    ) -> tuple[Pair, list[Change]]:
+        """Take two orders of which one cancels the other, or neither.
+
+        Raises:
+            Refused: The exchange does not take one of them.
+            VenueError: One does not fit the instrument.
+        """
+        number = len(self.pairs) + 1
+        trial = self._try(account, wishes, number)
+        tickets = self._take(account, wishes, now_ns, number)
+        pair = Pair(number, account, wishes[0].symbol, client_id, now_ns, tickets)
+        self.pairs[number] = pair
+        return pair, self._settled(tickets, trial, now_ns)
+
     def cancel(self, account: str, number: int, now_ns: int) -> tuple[Ticket, list[Change]]:
-        """Take an order back.
+        """Take an order back, and the other one if it is one of a pair.
 
         Raises:
             Refused: There is no such open order.
@@ -193,14 +207,31 @@ class SpotFloor:
         ticket = self._live.get(number)
         if ticket is None or ticket.account != account:
             raise Refused(Refusal.UNKNOWN, f"order {number}")
-        if any(trade.order == number for trade in self._told):
+        both = (ticket,) if ticket.list_id is None else self.pairs[ticket.list_id].tickets
+        for one in both:
+            if not one.status.live and not self._trades_now(one):
+                # It was told to be over since this open, where the other one was hit. That will
+                # not happen now, and it must not come back.
+                self.venue.cancel(one.id)
+        changes = []
+        for one in both:
+            if one.status.live:
+                changes += self._withdraw(one, now_ns)
+        return ticket, changes
+
+    def _trades_now(self, ticket: Ticket) -> bool:
+        """Say whether an order trades at this open."""
+        return any(trade.order == ticket.id for trade in self._told)
+
+    def _withdraw(self, ticket: Ticket, now_ns: int) -> list[Change]:
+        if self._trades_now(ticket):
             # Part of it trades at this open: only what is left can be taken back. The bar has
             # no volume left for it, so nothing of that trades before the cancel acts.
-            self._late.append(number)
+            self._late.append(ticket.id)
         else:
-            self.venue.cancel(number)
+            self.venue.cancel(ticket.id)
             self._view, self._told = self._opened()
-        return ticket, self._end(ticket, TicketStatus.CANCELLED, now_ns)
+        return self._end(ticket, TicketStatus.CANCELLED, now_ns)
 
     def advance(self) -> list[Change]:
         """Let the present bar pass, and return what it brought, up to the next open."""
@@ -221,39 +252,48 @@ class SpotFloor:
 
     # How it is done.
 
-    def _try(self, account: str, wish: Wish) -> tuple[Order, Venue, list[Trade], bool]:
-        """Play an order on a fork up to the open; returns what came of it, and if it stands."""
+    def _try(self, account: str, wishes: tuple[Wish, ...], group: int = 0) -> _Trial:
+        """Play orders on a fork up to the open, and return what came of it."""
         if self.finished:
-            raise Refused(Refusal.CLOSED, wish.symbol)
-        order = _order(wish)
-        trial = self.venue.fork()
-        number = trial.submit(order, account)
-        self._check_funds(account, wish)
-        view, trades = trial.opened()
-        placed = view.order(number)
-        whole = _is_whole(placed)
-        if placed.reason in _REFUSALS and not whole:
-            raise Refused(_REFUSALS[placed.reason], wish.symbol)
-        if wish.kind is OrderKind.STOP and placed.filled:
-            raise Refused(Refusal.TRIGGERS, wish.symbol)
-        if wish.validity == "fok" and not whole:
-            return order, view, trades, False
-        if wish.kind is OrderKind.MARKET and not placed.filled:
-            raise Refused(Refusal.NO_LIQUIDITY, wish.symbol)
-        if wish.validity == "ioc" and not placed.filled:
-            return order, view, trades, False
-        self._check_balance(view, account, wish)
-        return order, view, trades, True
+            raise Refused(Refusal.CLOSED, wishes[0].symbol)
+        fork = self.venue.fork()
+        numbers = [fork.submit(to_order(wish, group), account) for wish in wishes]
+        self._check_funds(account, wishes)
+        view, trades = fork.opened()
+        tried = [stands(view.order(n), wish) for n, wish in zip(numbers, wishes, strict=True)]
+        if all(tried):
+            self._check_balance(view, account, wishes[0])
+        return _Trial(view, trades, all(tried))
 
-    def _check_funds(self, account: str, wish: Wish) -> None:
+    def _take(
+        self, account: str, wishes: tuple[Wish, ...], now_ns: int, pair: int | None = None
+    ) -> tuple[Ticket, ...]:
+        """Send orders to the venue."""
+        made = []
+        for wish in wishes:
+            number = self.venue.submit(to_order(wish, pair or 0), account)
+            ticket = Ticket(number, account, wish, now_ns, now_ns, list_id=pair)
+            self.tickets[number] = self._live[number] = ticket
+            made.append(ticket)
+        return tuple(made)
+
+    def _settled(self, tickets: Iterable[Ticket], trial: _Trial, now_ns: int) -> list[Change]:
+        """Return what became of new orders at once."""
+        changes = [self._change(ticket, "new") for ticket in tickets]
+        fresh = list((Counter(trial.trades) - Counter(self._told)).elements())
+        self._view, self._told = trial.view, trial.trades
+        return changes + self._tell(fresh, now_ns) + self._settle(now_ns)
+
+    def _check_funds(self, account: str, wishes: Iterable[Wish]) -> None:
         """Refuse what an account could not pay or deliver even at its own price."""
-        instrument = self.venue.instrument(wish.symbol)
-        buys = wish.qty > 0.0
-        needed = abs(wish.qty) * (wish.price or 0.0) if buys else abs(wish.qty)
-        asset = instrument.quote if buys else instrument.base
-        free = self.balances(account)[asset].free
-        if needed - free > ROUNDING * max(1.0, needed):
-            raise Refused(Refusal.BALANCE, f"{wish.symbol}, {asset}")
+        free = self.balances(account)
+        for wish in wishes:
+            instrument = self.venue.instrument(wish.symbol)
+            buys = wish.qty > 0.0
+            needed = abs(wish.qty) * (wish.price or 0.0) if buys else abs(wish.qty)
+            asset = instrument.quote if buys else instrument.base
+            if needed - free[asset].free > ROUNDING * max(1.0, needed):
+                raise Refused(Refusal.BALANCE, f"{wish.symbol}, {asset}")
 
     def _check_balance(self, view: Venue, account: str, wish: Wish) -> None:
         seen, held = view.account(account), reserved(view, account, without=self._late)
@@ -272,7 +312,7 @@ class SpotFloor:
     def _tell(self, trades: Iterable[Trade], now_ns: int) -> list[Change]:
         """Write trades into their tickets."""
         bars = self.venue.tape(self.venue.symbols[0]).bars
-        changes = []
+        changes = self._hits(now_ns)
         for trade in trades:
             ticket = self.tickets[trade.order]
             fill = Fill(
@@ -291,9 +331,19 @@ class SpotFloor:
             ticket.fills.append(fill)
             ticket.updated_ns = now_ns
             if ticket.status.live:
-                done = _is_whole(self._view.order(ticket.id))
+                done = is_whole(self._view.order(ticket.id))
                 ticket.status = TicketStatus.FILLED if done else TicketStatus.PARTIAL
             changes.append(replace(self._change(ticket, "trade"), fill=fill))
+        return changes
+
+    def _hits(self, now_ns: int) -> list[Change]:
+        """Note which triggers were hit; a limit that is in the market since then is told."""
+        changes = []
+        for ticket in self._live.values():
+            if not ticket.works and self._view.order(ticket.id).hit_bar is not None:
+                ticket.hit_ns = ticket.updated_ns = now_ns
+                if ticket.wish.kind.waits_for_limit:
+                    changes.append(self._change(ticket, "hit"))
         return changes
 
     def _settle(self, now_ns: int) -> list[Change]:
@@ -303,7 +353,7 @@ class SpotFloor:
             placed = self._view.order(ticket.id)
             if placed.status is OrderStatus.OPEN:
                 continue
-            if _is_whole(placed):
+            if is_whole(placed):
                 ticket.status = TicketStatus.FILLED
                 del self._live[ticket.id]
             else:
@@ -315,8 +365,8 @@ class SpotFloor:
         self._live.pop(ticket.id, None)
         return [self._change(ticket, "expired" if status is TicketStatus.EXPIRED else "cancelled")]
 
-    def _change(self, ticket: Ticket, what: str) -> Change:
-        return Change(ticket, what, ticket.status, ticket.filled, ticket.worth)  # type: ignore[arg-type]
+    def _change(self, ticket: Ticket, what: What) -> Change:
+        return Change(ticket, what, ticket.status, ticket.filled, ticket.worth, ticket.works)
 
     def _revise(self, wrong: Iterable[Trade]) -> None:
         """Take back fills that were told and did not happen; the venue's own are told instead."""
@@ -335,39 +385,3 @@ class SpotFloor:
             seen = self.venue.account(name)
             held = tuple(seen.positions[symbol] for symbol in self.venue.symbols)
             marks.append(Mark(self.venue.t, seen.equity, seen.cash, held))
-
-
-def _is_whole(placed: Placed) -> bool:
-    """Say whether all of an order has traded; sums of sizes are not exact."""
-    whole = placed.filled >= abs(placed.order.qty) * (1.0 - ROUNDING)
-    return placed.status is OrderStatus.FILLED or whole
-
-
-def _order(wish: Wish) -> Order:
-    return Order(
-        wish.symbol,
-        wish.kind,
-        wish.qty,
-        wish.price,
-        post_only=wish.post_only,
-        immediate=wish.kind is OrderKind.MARKET or wish.validity != "gtc",
-    )
-
-
-def _check(markets: Sequence[Bars], costs: Costs, history: int) -> None:
-    if costs.latency_bars:
-        raise ConfigError("a spot floor answers at once", where="latency_bars", expected=0)
-    for bars in markets:
-        kind = bars.instrument.kind
-        if kind != "spot":
-            raise ConfigError("this floor trades spot", where=bars.instrument.symbol, found=kind)
-    quotes = {bars.instrument.quote for bars in markets}
-    if len(quotes) > 1:
-        raise ConfigError("the instruments are paid in different money", found=sorted(quotes))
-    if markets and len(markets[0]) < history + 1:
-        raise ConfigError(
-            "the series is over before the session begins",
-            found=f"{len(markets[0]):,} bars",
-            expected=f"{history:,} of history and one to trade in, or more",
-            remedy="Take a longer series or less history",
-        )

@@ -10,6 +10,7 @@ from agent_gym.core.errors import VenueError
 from agent_gym.exchange.orders import OrderKind
 
 Validity: TypeAlias = Literal["gtc", "ioc", "fok"]
+What: TypeAlias = Literal["new", "hit", "trade", "cancelled", "expired"]
 
 
 class Refusal(StrEnum):
@@ -22,6 +23,7 @@ class Refusal(StrEnum):
     NO_LIQUIDITY = "nothing is offered in this bar"
     CLOSED = "the market has ended"
     UNKNOWN = "there is no such open order"
+    UNSUPPORTED = "an order that waits for a price is good until it is cancelled"
 
 
 class Refused(VenueError):
@@ -53,12 +55,14 @@ class Wish:
 
     Attributes:
         symbol: The instrument.
-        kind: Market, limit or stop.
+        kind: Any but a target.
         qty: Units, negative to sell.
-        price: Of a limit or a stop.
+        price: Of a limit; of a stop or a take the price that hits it.
         validity: Until it is cancelled; what trades at once; all at once or nothing.
         post_only: Refuse it rather than take.
         client_id: How the account calls it.
+        trigger: What hits an order that becomes a limit then.
+        trail_bps: How far the trigger follows the price; 0 for one that stands.
     """
 
     symbol: str
@@ -68,6 +72,18 @@ class Wish:
     validity: Validity = "gtc"
     post_only: bool = False
     client_id: str = ""
+    trigger: float | None = None
+    trail_bps: float = 0.0
+
+    @property
+    def hit_price(self) -> float | None:
+        """Return the price that it waits for; None if it waits for none."""
+        return self.price if self.kind in (OrderKind.STOP, OrderKind.TAKE) else self.trigger
+
+    @property
+    def limit_price(self) -> float | None:
+        """Return the limit that it has, or will have; None if it takes any price."""
+        return None if self.kind in (OrderKind.STOP, OrderKind.TAKE) else self.price
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +104,10 @@ class Fill:
 
 @dataclass(slots=True)
 class Ticket:
-    """An order of an account from its first moment to its last."""
+    """An order of an account from its first moment to its last.
+
+    ``list_id`` names the pair it belongs to; ``hit_ns`` is when a price has hit its trigger.
+    """
 
     id: int
     account: str
@@ -97,6 +116,8 @@ class Ticket:
     updated_ns: int
     status: TicketStatus = TicketStatus.NEW
     fills: list[Fill] = field(default_factory=list)
+    list_id: int | None = None
+    hit_ns: int | None = None
 
     @property
     def filled(self) -> float:
@@ -113,19 +134,42 @@ class Ticket:
         """Return the fees paid."""
         return sum(fill.fee for fill in self.fills)
 
+    @property
+    def works(self) -> bool:
+        """Say whether it is, or was, in the market: nothing it waits for is still to come."""
+        return not self.wish.kind.waits or self.hit_ns is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two orders of which one cancels the other."""
+
+    id: int
+    account: str
+    symbol: str
+    client_id: str
+    created_ns: int
+    tickets: tuple[Ticket, ...]
+
+    @property
+    def live(self) -> bool:
+        """Say whether one of them can still trade."""
+        return any(ticket.status.live for ticket in self.tickets)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that its owner has to be told: a new order, a fill, an end.
+    """Something that its owner has to be told: a new order, a hit trigger, a fill, an end.
 
     The figures are those of that moment: a ticket goes on, and is told of again.
     """
 
     ticket: Ticket
-    what: Literal["new", "trade", "cancelled", "expired"]
+    what: What
     status: TicketStatus
     filled: float
     worth: float
+    works: bool = True
     fill: Fill | None = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -22,12 +23,15 @@ _NAME = pa.dictionary(pa.int32(), pa.string())
 _SIGNALS = pa.map_(pa.string(), pa.float64())
 
 
-def step_schema(action: Any = None, observation_width: int | None = None) -> Any:
+def step_schema(
+    action: Any = None, observation_width: int | None = None, *, infos: bool = False
+) -> Any:
     """Return the Arrow schema of steps.
 
     Args:
         action: The Arrow type of the action: float64 (the default), or a list for vectors.
         observation_width: Number of features, if observations are kept.
+        infos: What the world said beside is kept, as JSON.
     """
     fields = [
         ("episode", _NAME),
@@ -44,6 +48,8 @@ def step_schema(action: Any = None, observation_width: int | None = None) -> Any
     ]
     if observation_width is not None:
         fields.append(("observation", pa.list_(pa.float64(), observation_width)))
+    if infos:
+        fields.append(("info", pa.string()))
     return pa.schema(fields)
 
 
@@ -54,6 +60,7 @@ class _Copies(NamedTuple):
     features: FloatArray | None
     signals: list[tuple[str, float]] | None
     rationale: str | None
+    info: str | None
 
 
 class StepEncoder:
@@ -69,10 +76,16 @@ class StepEncoder:
         on_block: Takes each finished batch.
         block_steps: Steps in a batch.
         observations: Keep the features of the observation before the decision.
+        infos: Keep what the world said beside.
     """
 
     def __init__(
-        self, on_block: Callable[[Any], None], block_steps: int, *, observations: bool = False
+        self,
+        on_block: Callable[[Any], None],
+        block_steps: int,
+        *,
+        observations: bool = False,
+        infos: bool = False,
     ) -> None:
         self._on_block = on_block
         self._rows = bytearray(block_steps * ROW_BYTES)
@@ -80,7 +93,8 @@ class StepEncoder:
         self._runs: list[tuple[int, str, str, str]] = []
         self._ends: list[tuple[int, bool, bool]] = []
         self._copied: list[tuple[int, _Copies]] = []
-        self._observations = self._bulky = observations
+        self._observations, self._infos = observations, infos
+        self._bulky = observations or infos
         self._vectors = False
         self._episode = self._role = self._agent = ""
         self._codes: dict[str, dict[str, int]] = {name: {} for name in NAMED}
@@ -121,6 +135,7 @@ class StepEncoder:
                 step.before.features.copy() if self._observations else None,
                 _pairs(made.signals),
                 made.rationale,
+                _info(step) if self._infos else None,
             )
         except (TypeError, ValueError, AttributeError) as error:
             raise _misfit(f"episode {step.episode}, step {step.t}", error) from error
@@ -143,9 +158,10 @@ class StepEncoder:
         """Note that from here on the names are those of this step; the first step says more."""
         if self.schema is None and not self._used:
             self._vectors = np.ndim(step.decision.action) > 0
-            self._bulky = self._observations or self._vectors
+            self._bulky = self._observations or self._infos or self._vectors
             width = step.before.features.size if self._observations else None
-            self.schema = step_schema(pa.list_(pa.float64()) if self._vectors else None, width)
+            action = pa.list_(pa.float64()) if self._vectors else None
+            self.schema = step_schema(action, width, infos=self._infos)
         self._episode, self._role, self._agent = step.episode, step.role, step.agent
         self._runs.append((self._used // ROW_BYTES, step.episode, step.role, step.agent))
 
@@ -177,6 +193,9 @@ class StepEncoder:
         ]
         if self._observations:
             columns.append(self._features())
+        if self._infos:
+            infos = [(row, kept.info) for row, kept in self._copied if kept.info is not None]
+            columns.append(_spread(n, infos, pa.string()))
         return pa.record_batch(columns, schema=self.schema)
 
     def _names(self, column: str, values: list[Any], lengths: Any) -> Any:
@@ -230,6 +249,11 @@ def _actions(copied: list[tuple[int, _Copies]]) -> Any:
         raise ValueError("an action that is not a flat vector, among vectors")
     ends = np.cumsum([0, *(vector.size for vector in vectors)], dtype=np.int32)
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(np.concatenate(vectors)))
+
+
+def _info(step: Step) -> str | None:
+    info = step.after.info
+    return None if info is None else json.dumps(info, allow_nan=False, sort_keys=True)
 
 
 def _pairs(signals: Signals | None) -> list[tuple[str, float]] | None:

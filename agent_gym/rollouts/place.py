@@ -102,6 +102,11 @@ def claim(target: Path, *, overwrite: bool) -> Place:
     return place
 
 
+def check_idle(target: Path) -> None:
+    """Refuse a folder that a run is writing to."""
+    os.close(_lock(target))
+
+
 def partial_runs(target: Path) -> tuple[Path, ...]:
     """Return the runs that were to replace this store and did not end, oldest first.
 

@@ -69,6 +69,7 @@ class ParquetSink(Closing):
     Args:
         folder: The folder that becomes the store.
         observations: Keep the features too.
+        infos: Keep what the world said beside, as JSON.
         block_steps: Steps that are collected before they are handed to the writer thread.
         overwrite: Replace a store that is there already; it stays until the new one is complete. A
             run that ends partial, or is killed, replaces nothing: what it has written stays in
@@ -80,11 +81,14 @@ class ParquetSink(Closing):
         folder: Path,
         *,
         observations: bool = False,
+        infos: bool = False,
         block_steps: int = BLOCK_STEPS,
         overwrite: bool = False,
     ) -> None:
         self._spool = Spool(folder, "steps", SCHEMA_VERSION, overwrite=overwrite)
-        self._encoder = _OnceEncoder(self._spool.put, block_steps, observations=observations)
+        self._encoder = _OnceEncoder(
+            self._spool.put, block_steps, observations=observations, infos=infos
+        )
         self._episodes: list[dict[str, Any]] = []
         self._interrupted: str | None = None
         self.manifest: StoreManifest | None = None
@@ -99,6 +103,10 @@ class ParquetSink(Closing):
         """The call that takes one step; whoever asks for it may be about to begin an episode."""
         self._encoder.look_again()
         return self._encoder.write
+
+    def flush(self) -> None:
+        """Hand what is pending to the writer thread: a kill loses only what comes later."""
+        self._encoder.flush()
 
     def finish_episode(self, result: EpisodeResult) -> None:
         """Keep how an episode went, for the manifest; also one that failed before any step."""
@@ -148,9 +156,14 @@ class _OnceEncoder(StepEncoder):
     lost: StoreError | None = None
 
     def __init__(
-        self, on_block: Callable[[Any], None], block_steps: int, *, observations: bool = False
+        self,
+        on_block: Callable[[Any], None],
+        block_steps: int,
+        *,
+        observations: bool = False,
+        infos: bool = False,
     ) -> None:
-        super().__init__(on_block, block_steps, observations=observations)
+        super().__init__(on_block, block_steps, observations=observations, infos=infos)
         self._taken: set[str] = set()
         self._current: str | None = None
         self._newest: dict[str, int] = {}

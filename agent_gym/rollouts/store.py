@@ -77,6 +77,10 @@ class StepStore:
         if current is not None:
             yield current, pa.concat_tables(waiting).unify_dictionaries()
 
+    def tables(self) -> Iterator[Any]:
+        """Yield all steps in tables of limited size, in the order in which they were written."""
+        return self._tables(None)
+
     def _tables(self, columns: list[str] | None) -> Iterator[Any]:
         return tables(self.folder, self.manifest, columns)
 

@@ -20,9 +20,9 @@ import uvicorn
 from agent_gym.apps.binding import LOOPBACK
 from agent_gym.apps.sandbox.app import create_app
 from agent_gym.apps.sandbox.desk import Asked, Desk
+from agent_gym.apps.sandbox.journal import Keeping
 from agent_gym.apps.sandbox.keys import make_keys
 from agent_gym.apps.sandbox.opening import open_session
-from agent_gym.apps.sandbox.recording import Keeping
 from agent_gym.apps.sandbox.settings import SandboxSettings
 from agent_gym.core.clock import SystemClock
 from agent_gym.markets.instrument import Instrument

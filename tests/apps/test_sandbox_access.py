@@ -18,6 +18,13 @@ SIGNED = [
     ("DELETE", "/api/v3/openOrders"),
     ("GET", "/api/v3/allOrders"),
     ("GET", "/api/v3/myTrades"),
+    ("POST", "/api/v3/order/oco"),
+    ("POST", "/api/v3/orderList/oco"),
+    ("GET", "/api/v3/orderList"),
+    ("DELETE", "/api/v3/orderList"),
+    ("GET", "/api/v3/openOrderList"),
+    ("GET", "/api/v3/allOrderList"),
+    ("GET", "/api/v3/rateLimit/order"),
     ("GET", "/sapi/v1/capital/config/getall"),
     ("GET", "/sapi/v1/asset/tradeFee"),
 ]
@@ -86,7 +93,19 @@ def test_what_was_not_signed_does_not_pass(place):
         ({"side": "LONG"}, -1117),
         ({"side": None}, -1102),
         ({"type": "OCO"}, -1116),
-        ({"type": "STOP_LOSS_LIMIT"}, -1116),
+        ({"type": "STOP_LOSS_LIMIT"}, -1102),
+        ({"type": "STOP_LOSS"}, -1102),
+        ({"type": "STOP_LOSS", "stopPrice": "25000", "price": "25000"}, -1106),
+        ({"type": "STOP_LOSS", "stopPrice": "25000.001"}, -1013),
+        ({"type": "STOP_LOSS", "trailingDelta": "5"}, -1013),
+        ({"type": "STOP_LOSS", "trailingDelta": "x"}, -1100),
+        ({"type": "LIMIT_MAKER", "price": "18000", "stopPrice": "18000"}, -1106),
+        ({"type": "TAKE_PROFIT", "stopPrice": "25000"}, -2010),
+        (
+            {"type": "STOP_LOSS_LIMIT", "stopPrice": "25000", "price": "25000"}
+            | {"timeInForce": "FOK"},
+            -1014,
+        ),
         ({"quantity": None}, -1102),
         ({"quantity": "1e3"}, -1100),
         ({"quantity": "-1"}, -1100),
@@ -110,7 +129,8 @@ def test_what_was_not_signed_does_not_pass(place):
         ({"side": "SELL", "quantity": "0.5"}, -2010),
         ({"type": "LIMIT", "price": "19000", "timeInForce": "GTC", "quantity": "1"}, -2010),
         ({"quantity": "0.01", "newClientOrderId": "a b"}, -1100),
-        ({"quantity": "0.01", "icebergQty": "0.01"}, -1106),
+        ({"quantity": "0.01", "icebergQty": "0.01"}, -2010),
+        ({"quantity": "0.01", "newOrderRespType": "ALL"}, -1130),
     ],
 )
 def test_a_bad_order_gets_the_exchange_s_code(place, params, code):
@@ -211,6 +231,8 @@ def test_an_order_is_replaced_whole_or_in_part(place):
     status, told = replace(cancelOrderId=old)
     assert (status, told["code"]) == (400, -2022)
     assert told["data"]["newOrderResult"] == "NOT_ATTEMPTED"
+    status, told = replace(cancelOrderId=new, quantity="0.000001")
+    assert (status, told["code"]) == (400, -1013)  # filters come first: nothing was taken back
     status, told = replace(cancelOrderId=new, quantity="9")
     assert (status, told["code"]) == (409, -2021)
     assert told["data"]["newOrderResponse"]["code"] == -2010

@@ -79,6 +79,9 @@ TEXT = st.text(max_size=30) | st.sampled_from(
         "SELL",
         "LIMIT",
         "MARKET",
+        "LIMIT_MAKER",
+        "STOP_LOSS",
+        "TAKE_PROFIT_LIMIT",
         "GTC",
         "1",
         "0.01",
@@ -95,6 +98,8 @@ NAMES = st.sampled_from(
         *("quoteOrderQty", "limit", "interval", "startTime", "endTime", "fromId", "orderId"),
         *("origClientOrderId", "newClientOrderId", "listenKey", "bars", "recvWindow"),
         *("cancelReplaceMode", "cancelOrderId", "newOrderRespType", "nothing"),
+        *("trailingDelta", "aboveType", "belowType", "abovePrice", "belowPrice"),
+        *("aboveStopPrice", "belowStopPrice", "orderListId", "stopLimitPrice"),
     ]
 )
 

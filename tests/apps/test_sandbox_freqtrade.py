@@ -56,7 +56,7 @@ def minutes(path):
     return str(path)
 
 
-def config(told, *, dry):
+def config(told, *, dry, stops):
     account, options = told["accounts"][0], ccxt_options(told["url"])
     book = {"price_side": "other", "use_order_book": True, "order_book_top": 1}
     market_orders = dict.fromkeys(("entry", "exit", "stoploss"), "market")
@@ -68,7 +68,8 @@ def config(told, *, dry):
         "timeframe": "1m",
         "entry_pricing": book,
         "exit_pricing": book,
-        "order_types": market_orders | {"stoploss_on_exchange": False},
+        "order_types": market_orders
+        | {"stoploss_on_exchange": stops, "stoploss": "limit" if stops else "market"},
         "unfilledtimeout": {"entry": 10, "exit": 10, "unit": "minutes"},
         "exchange": {
             "name": "binance",
@@ -85,15 +86,19 @@ def config(told, *, dry):
     }
 
 
-@pytest.mark.parametrize("dry", [True, False], ids=["dry", "live"])
-def test_freqtrade_buys_and_sells(tmp_path, dry):
+@pytest.mark.parametrize(
+    ("dry", "stops"),
+    [(True, False), (False, False), (False, True)],
+    ids=["dry", "live", "stops on the exchange"],
+)
+def test_freqtrade_buys_and_sells(tmp_path, dry, stops):
     data = minutes(tmp_path / "minutes.csv")
     options = ("--symbol", "BTC/USDT", "--speed", "1", "--rebase", "--history", "1000")
     place = Process(tmp_path, "--data", data, *options)
     user = tmp_path / "user_data"
     (user / "strategies").mkdir(parents=True)
     (user / "strategies" / "Quick.py").write_text(STRATEGY)
-    (tmp_path / "config.json").write_text(json.dumps(config(place.told, dry=dry)))
+    (tmp_path / "config.json").write_text(json.dumps(config(place.told, dry=dry, stops=stops)))
     words = [FREQTRADE, "trade", "-c", "config.json", "--userdir", str(user)]
     bot = subprocess.Popen(
         [*words, "--db-url", f"sqlite:///{tmp_path / 'trades.sqlite'}"],
@@ -119,5 +124,8 @@ def test_freqtrade_buys_and_sells(tmp_path, dry):
     key = {"X-MBX-APIKEY": place.told["accounts"][0]["api_key"]}
     httpx.post(f"{place.told['url']}/sandbox/finish", headers=key, timeout=60)
     assert place.end(signal.SIGTERM) == 0
-    results = json.loads((Path(place.told["folder"]) / "bot" / "results.json").read_text())
+    folder = Path(place.told["folder"]) / "bot"
+    sent = json.loads((folder / "orders.json").read_text())["orders"]
+    assert any(order["type"] == "STOP_LOSS_LIMIT" for order in sent) == stops
+    results = json.loads((folder / "results.json").read_text())
     assert results["metrics"]["trades"] == 0 if dry else results["metrics"]["trades"] >= 2

@@ -80,6 +80,18 @@ def test_the_bot_of_the_docs_earns_the_same_twice(tmp_path):
     assert (home / "bot" / "report.html").stat().st_size > 10_000
 
 
+def test_the_bot_with_brackets_earns_the_same_twice(tmp_path):
+    command = (sys.executable, EXAMPLES / "bracket_bot.py")
+    runs = [session_with(tmp_path / str(i), *command) for i in (1, 2)]
+    (said, first, home), (again, second, _) = runs
+    assert said == again
+    assert "brackets" in said
+    assert first["equity_hash"] == second["equity_hash"]
+    orders = json.loads((home / "bot" / "orders.json").read_text())["orders"]
+    ends = {order["type"]: order["status"] for order in orders if order["status"] == "FILLED"}
+    assert {"MARKET", "LIMIT_MAKER", "STOP_LOSS"} <= ends.keys()
+
+
 SPY = """
 import os, pathlib, sys
 pathlib.Path(sys.argv[1]).write_text(os.environ["SANDBOX_SECRET"])

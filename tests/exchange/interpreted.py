@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from agent_gym.exchange.kernel import floor, margin, parts
+from agent_gym.exchange.kernel import dealing, floor, margin, parts, triggers
 from agent_gym.exchange.kernel import venue as kernel
 from agent_gym.exchange.kernel.floor import CANCELLED, FLOOR, OPEN, TRADE, WITHDRAWN
 from agent_gym.exchange.venue import Venue
 
-SOURCES = (parts, floor, margin, kernel)
+SOURCES = (parts, floor, margin, triggers, dealing, kernel)
 REPLACED = {"numba", "agent_gym.exchange.kernel.memory", *(module.__name__ for module in SOURCES)}
 FIELDS = FLOOR.names
 

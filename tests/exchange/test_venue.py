@@ -2,7 +2,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from venue_samples import ORDERS, SYMBOL, limit, market, one_bar, scaled, stop, two_markets
+from venue_samples import (
+    ORDERS,
+    SYMBOL,
+    limit,
+    market,
+    one_bar,
+    prices_of,
+    scaled,
+    stop,
+    two_markets,
+)
 
 from agent_gym.core import ConfigError, Seeds, VenueError
 from agent_gym.exchange import AccountRules, Costs
@@ -167,12 +177,16 @@ def test_money_is_conserved_for_any_orders(orders, seed, leverage, scale, fundin
             group = pair and 2 * pair + what  # a group has one instrument
             bars = markets[what]
             price = bars.close[venue.t] * level
-            priced = price if kind in (OrderKind.LIMIT, OrderKind.STOP) else None
             reduce_only &= kind is not OrderKind.TARGET
-            venue.submit(
-                Order(venue.symbols[what], kind, qty / scale, priced, reduce_only, group=group),
-                venue.accounts[who],
+            order = Order(
+                venue.symbols[what],
+                kind,
+                qty / scale,
+                reduce_only=reduce_only,
+                group=group,
+                **prices_of(kind, price),
             )
+            venue.submit(order, venue.accounts[who])
         queue = queue[2:]
         held_before = {name: venue.account(name).positions for name in venue.accounts}
         for trade in venue.advance():

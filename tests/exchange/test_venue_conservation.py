@@ -48,7 +48,8 @@ def test_every_order_does_what_it_said(markets, sessions, costs, rules):
             cancelled = venue.order(number).cancel_bar
             assert arrived <= t
             assert cancelled is None or t < cancelled
-            assert not order.immediate or t == arrived
+            since = venue.order(number).hit_bar if order.kind.waits else arrived
+            assert not order.immediate or t == since
             assert trade.maker or not order.post_only
             assert order.kind is OrderKind.TARGET or trade.qty * order.qty > 0.0
             if order.kind is OrderKind.LIMIT:

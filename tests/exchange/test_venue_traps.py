@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from venue_samples import ORDERS, SYMBOL, limit, market, one_bar, stop, two_markets
+from venue_samples import ORDERS, SYMBOL, limit, market, one_bar, prices_of, stop, two_markets
 
 from agent_gym.exchange import AccountRules, Costs
 from agent_gym.exchange.orders import Order, OrderKind, OrderStatus
@@ -79,9 +79,9 @@ def test_makers_fill_within_the_bar_and_nobody_flat_owes_money(orders, seed):
         for _, what, kind, qty, level, reduce_only, pair in queue[:3]:
             group = pair and 2 * pair + what  # a group has one instrument
             price = markets[what].close[venue.t] * level
-            priced = price if kind in (OrderKind.LIMIT, OrderKind.STOP) else None
             reduce_only &= kind is not OrderKind.TARGET
-            venue.submit(Order(venue.symbols[what], kind, qty, priced, reduce_only, group=group))
+            ways = {"reduce_only": reduce_only, "group": group} | prices_of(kind, price)
+            venue.submit(Order(venue.symbols[what], kind, qty, **ways))
         queue = queue[3:]
         for trade in venue.advance():
             bars = markets[venue.symbols.index(trade.symbol)]

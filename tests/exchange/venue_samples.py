@@ -37,6 +37,15 @@ def market(qty, **more):
     return Order(SYMBOL, OrderKind.MARKET, qty, **more)
 
 
+def prices_of(kind, price):
+    """Return the price and the trigger that an order of this kind has."""
+    priced = kind is OrderKind.LIMIT or kind.waits
+    return {
+        "price": price if priced else None,
+        "trigger": price if kind.waits_for_limit else None,
+    }
+
+
 def two_markets(n=60, seed=1, kind="perpetual", sigma=0.02, funding=0.0):
     names = ("BTC/USDT", "ETH/USDT")
     return [

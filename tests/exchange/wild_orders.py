@@ -13,7 +13,6 @@ from tests.samples import random_bars, renamed
 
 ACCOUNTS = ("a", "b")
 SYMBOLS = ("BTC/USDT", "ETH/USDT", "SOL/USDT")
-PRICED = (OrderKind.LIMIT, OrderKind.STOP)
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,9 @@ class Wish:
     reduce_only: bool
     style: str
     group: int
+    offset: float = 1.0  # the limit of an order with a trigger, as a share of it
+    trail_bps: float = 0.0
+    exclusive: bool = False
 
     def order(self, markets, t, scale=1.0):
         m = self.instrument % len(markets)
@@ -36,11 +38,17 @@ class Wish:
             price = getattr(bars, self.level)[min(t + 1, len(bars) - 1)]
         else:
             price = bars.close[t] * self.level
+        kind, trails = self.kind, self.trail_bps > 0.0 and self.kind.waits
+        priced = kind is OrderKind.LIMIT or kind.waits_for_limit or (kind.waits and not trails)
+        limit = float(price) * (self.offset if kind.waits_for_limit else 1.0)
         return Order(
             bars.instrument.symbol,
-            self.kind,
+            kind,
             _on_grid(self.qty / scale, bars.instrument.lot),
-            float(price) if self.kind in PRICED else None,
+            limit if priced else None,
+            trigger=float(price) if kind.waits_for_limit else None,
+            trail_bps=self.trail_bps if trails else 0.0,
+            exclusive=self.exclusive and self.group > 0,
             reduce_only=self.reduce_only and self.kind is not OrderKind.TARGET,
             post_only=self.style == "post_only" and self.kind is OrderKind.LIMIT,
             immediate=self.style == "immediate",
@@ -62,6 +70,9 @@ WISHES = st.builds(
     reduce_only=st.booleans(),
     style=st.sampled_from(["plain", "plain", "post_only", "immediate"]),
     group=st.integers(0, 3),
+    offset=st.sampled_from([1.0, 0.99, 1.01]),
+    trail_bps=st.sampled_from([0.0, 0.0, 50.0, 300.0]),
+    exclusive=st.booleans(),
 )
 # What is asked for before each bar: orders to send, and which earlier ones to take back.
 SESSIONS = st.lists(

@@ -22,9 +22,9 @@ from agent_gym.apps.cli.output import emit, notes, screen, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.workspace import check_writable, source_commit
 from agent_gym.apps.sandbox.bots import Bot
+from agent_gym.apps.sandbox.journal import Keeping, recover, was_killed
 from agent_gym.apps.sandbox.keys import AccountKey, make_keys, read_keys, write_keys
 from agent_gym.apps.sandbox.opening import open_session
-from agent_gym.apps.sandbox.recording import Keeping
 from agent_gym.apps.sandbox.server import Place, serve
 from agent_gym.apps.sandbox.session import Session
 from agent_gym.apps.sandbox.settings import SandboxSettings
@@ -86,6 +86,9 @@ class SandboxPlace(Config):
     )
     out: Path | None = Field(default=None, description="folder of sessions; default: sandbox")
     record: bool = Field(default=True, description="keep trajectories in the store")
+    recover: bool = Field(
+        default=False, description="put what a killed session (--name) has left into the store"
+    )
     exit_at_end: bool = Field(default=False, description="end when the last bar is over")
     bot: str | None = Field(
         default=None,
@@ -129,6 +132,9 @@ def sandbox(
 
     A ccxt bot trades on it unchanged; see docs/sandbox.md. Each account is judged as a backtest is.
     """
+    if place.recover:
+        _recover(place, url, as_json=as_json)
+        return
     hosts = names_of(place.host, place.allow_host, remote=place.remote)
     keys = _keys(place)
     keeping = _keeping(place, url)
@@ -166,6 +172,24 @@ def sandbox(
     serve(session, place_of, ready)
     if not as_json and session.result:
         screen.print(_results(session.result))
+
+
+def _recover(place: SandboxPlace, url: str | None, *, as_json: bool) -> None:
+    """Rescue the steps of a session that was killed."""
+    if place.name is None:
+        raise ConfigError(
+            "a session that was killed is found by its name",
+            where="--recover",
+            expected="--name NAME",
+            remedy=f"See {place.out or home() / 'sandbox'} for the names",
+        )
+    folder = (place.out or home() / "sandbox") / place.name
+    found = recover(Keeping(place.name, folder, url))
+    rows: list[tuple[object, ...]] = [
+        (name, one["steps"], one["trajectory"]) for name, one in found.items()
+    ]
+    told = {"session": place.name, "recovered": found}
+    emit(told, as_json=as_json, view=table("Recovered", ("account", "steps", "trajectory"), rows))
 
 
 def _run_bot(session: Session, place: Place, bot: Bot) -> None:
@@ -210,6 +234,12 @@ def _keeping(place: SandboxPlace, url: str | None) -> Keeping:
     if (folder / "session.json").exists():
         raise ConfigError(
             "there is a session of this name", where=str(folder), remedy="Choose another --name"
+        )
+    if was_killed(folder):
+        raise ConfigError(
+            "a session of this name runs, or was killed",
+            where=str(folder),
+            remedy=f"Choose another, or rescue it: agent-gym sandbox --name {name} --recover",
         )
     return Keeping(name, folder, url, record=place.record)
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agent_gym.apps.sandbox.access import read_params, signed_part
+from agent_gym.apps.sandbox.accounts import Accounts
 from agent_gym.apps.sandbox.errors import NOT_FOUND, UNKNOWN, ExchangeError
+from agent_gym.apps.sandbox.lists import OrderLists
 from agent_gym.apps.sandbox.params import Params
 from agent_gym.apps.sandbox.session import Session
 
@@ -25,7 +27,7 @@ class Endpoint:
     answer: Answer
     security: Security = "signed"
     weight: int = 1
-    is_order: bool = False
+    orders: int = 0
     moves: bool = False
 
 
@@ -100,10 +102,10 @@ class Desk:
                 self.session.access.check_signed(key, payload, params)
         if endpoint.moves:
             self.session.asked(str(id(endpoint)), *sorted(f"{k}={v}" for k, v in given.items()))
-        if not endpoint.is_order:
+        if not endpoint.orders:
             return endpoint.answer(account, params)
         try:
-            headers |= self.session.limits.count_order(account)
+            headers |= self.session.limits.count_orders(account, endpoint.orders)
             return endpoint.answer(account, params)
         except ExchangeError:
             self.session.refused[account] += 1
@@ -113,6 +115,7 @@ class Desk:
 def _rest(session: Session) -> dict[tuple[str, str], Endpoint]:
     """Return the table of requests."""
     market, trading, control = session.market, session.trading, _Control(session)
+    accounts, lists = Accounts(market), OrderLists(trading)
 
     def public(answer: Callable[[Params], Any], weight: int = 1) -> Endpoint:
         return Endpoint(lambda _account, params: answer(params), "none", weight)
@@ -134,17 +137,24 @@ def _rest(session: Session) -> dict[tuple[str, str], Endpoint]:
         ("GET", "ticker/24hr"): moving(market.ticker_day, 2),
         ("GET", "ticker/price"): moving(market.ticker_price, 2),
         ("GET", "ticker/bookTicker"): moving(market.ticker_book, 2),
-        ("GET", "account"): Endpoint(trading.account, weight=20),
-        ("GET", "account/commission"): Endpoint(trading.commission, weight=20),
-        ("POST", "order"): Endpoint(trading.place, is_order=True),
+        ("GET", "account"): Endpoint(accounts.account, weight=20),
+        ("GET", "account/commission"): Endpoint(accounts.commission, weight=20),
+        ("POST", "order"): Endpoint(trading.place, orders=1),
         ("POST", "order/test"): Endpoint(trading.test),
-        ("POST", "order/cancelReplace"): Endpoint(trading.replace, is_order=True),
+        ("POST", "order/cancelReplace"): Endpoint(trading.replace, orders=1),
         ("DELETE", "order"): Endpoint(trading.cancel),
         ("GET", "order"): Endpoint(trading.query, weight=4),
         ("GET", "openOrders"): Endpoint(trading.open_orders, weight=6),
         ("DELETE", "openOrders"): Endpoint(trading.cancel_all),
         ("GET", "allOrders"): Endpoint(trading.all_orders, weight=20),
         ("GET", "myTrades"): Endpoint(trading.my_trades, weight=20),
+        ("POST", "order/oco"): Endpoint(lists.place_old, orders=2),
+        ("POST", "orderList/oco"): Endpoint(lists.place, orders=2),
+        ("GET", "orderList"): Endpoint(lists.query, weight=4),
+        ("DELETE", "orderList"): Endpoint(lists.cancel),
+        ("GET", "openOrderList"): Endpoint(lists.open, weight=6),
+        ("GET", "allOrderList"): Endpoint(lists.all, weight=20),
+        ("GET", "rateLimit/order"): Endpoint(control.order_counts, weight=40),
         ("POST", "userDataStream"): Endpoint(control.listen, "key", 2),
         ("PUT", "userDataStream"): Endpoint(control.keep_listening, "key", 2),
         ("DELETE", "userDataStream"): Endpoint(control.stop_listening, "key", 2),
@@ -153,8 +163,8 @@ def _rest(session: Session) -> dict[tuple[str, str], Endpoint]:
     # What clients ask besides; a sandbox has spot, and nothing comes in or goes out.
     table |= {
         ("GET", "/sapi/v1/system/status"): public(lambda _: {"status": 0, "msg": "normal"}),
-        ("GET", "/sapi/v1/capital/config/getall"): Endpoint(trading.coins, weight=10),
-        ("GET", "/sapi/v1/asset/tradeFee"): Endpoint(trading.trade_fees),
+        ("GET", "/sapi/v1/capital/config/getall"): Endpoint(accounts.coins, weight=10),
+        ("GET", "/sapi/v1/asset/tradeFee"): Endpoint(accounts.trade_fees),
         ("GET", "/sapi/v1/margin/allPairs"): Endpoint(control.nothing, "key"),
         ("GET", "/sapi/v1/margin/isolated/allPairs"): Endpoint(control.nothing, "key"),
         ("GET", "/fapi/v1/exchangeInfo"): public(control.no_symbols),
@@ -204,6 +214,10 @@ class _Control:
         told = self._session.result
         return {"ready": told is not None, "results": (told or {}).get(account)}
 
+    def order_counts(self, account: str, _params: Params) -> Any:
+        """Tell how many orders an account has sent of late."""
+        return self._session.limits.order_counts(account)
+
     def listen(self, account: str, _params: Params) -> Any:
         """Give a listen key."""
         return {"listenKey": self._session.feed.listen_key(account)}
@@ -252,6 +266,13 @@ _METHODS = {
     "openOrders.cancelAll": ("DELETE", "openOrders"),
     "allOrders": ("GET", "allOrders"),
     "myTrades": ("GET", "myTrades"),
+    "orderList.place": ("POST", "order/oco"),
+    "orderList.place.oco": ("POST", "orderList/oco"),
+    "orderList.status": ("GET", "orderList"),
+    "orderList.cancel": ("DELETE", "orderList"),
+    "openOrderLists.status": ("GET", "openOrderList"),
+    "allOrderLists": ("GET", "allOrderList"),
+    "account.rateLimits.orders": ("GET", "rateLimit/order"),
     "userDataStream.start": ("POST", "userDataStream"),
     "userDataStream.ping": ("PUT", "userDataStream"),
     "userDataStream.stop": ("DELETE", "userDataStream"),

@@ -36,6 +36,13 @@ def missing(name: str) -> ExchangeError:
     )
 
 
+def neither(first: str, second: str) -> ExchangeError:
+    """One of two parameters must be there."""
+    return ExchangeError(
+        -1102, f"Param '{first}' or '{second}' must be sent, but both were empty/null!"
+    )
+
+
 def illegal(name: str, pattern: str) -> ExchangeError:
     """A parameter has characters that it must not have."""
     return ExchangeError(
@@ -64,6 +71,10 @@ UNKNOWN_INTERVAL = ExchangeError(-1120, "Invalid interval.")
 UNKNOWN_ORDER = ExchangeError(-2013, "Order does not exist.")
 CANCEL_REJECTED = ExchangeError(-2011, "Unknown order sent.")
 DUPLICATE_ORDER = ExchangeError(-2010, "Duplicate order sent.")
+UNKNOWN_LIST = ExchangeError(-2018, "Order list does not exist.")
+BAD_PRICES = ExchangeError(-2010, "The relationship of the prices for the orders is not correct.")
+NO_ICEBERG = ExchangeError(-2010, "Iceberg orders are not supported for this symbol.")
+LONG_LOOK = ExchangeError(-1127, "More than 24 hours between startTime and endTime.")
 UNKNOWN_LISTEN_KEY = ExchangeError(-1125, "This listenKey does not exist.")
 NOT_FOUND = ExchangeError(-1000, "There is no such endpoint in the sandbox.", 404)
 TOO_LONG = ExchangeError(-1101, "Too many parameters sent for this endpoint.", 413)
@@ -77,4 +88,5 @@ REFUSALS = {
     Refusal.NO_LIQUIDITY: ExchangeError(-1013, "Filter failure: MARKET_LOT_SIZE"),
     Refusal.CLOSED: ExchangeError(-1013, "Market is closed."),
     Refusal.UNKNOWN: CANCEL_REJECTED,
+    Refusal.UNSUPPORTED: ExchangeError(-1014, "Unsupported order combination."),
 }

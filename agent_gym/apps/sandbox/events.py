@@ -7,11 +7,11 @@ from typing import Any
 
 from agent_gym.apps.sandbox.errors import ExchangeError
 from agent_gym.apps.sandbox.market import MS_NS, MarketData, aggregate, levels
-from agent_gym.apps.sandbox.orders import STATUSES, Request
+from agent_gym.apps.sandbox.orders import NO_LIST, STATUSES, working_ms
+from agent_gym.apps.sandbox.requests import Request
 from agent_gym.apps.sandbox.symbols import Symbol, text
-from agent_gym.exchange.orders import OrderKind
 from agent_gym.exchange.quotes import Book, Level
-from agent_gym.exchange.spot_records import Change
+from agent_gym.exchange.spot_records import Change, Pair
 from agent_gym.markets.candles import Candle, prints
 
 NAME = re.compile(
@@ -19,7 +19,13 @@ NAME = re.compile(
     r"miniTicker|ticker|depth(?P<levels>5|10|20)?(?:@(?:100|1000)ms)?)"
 )
 ALL = {"!ticker@arr": "ticker", "!miniTicker@arr": "miniTicker"}
-REPORTS = {"new": "NEW", "trade": "TRADE", "cancelled": "CANCELED", "expired": "EXPIRED"}
+REPORTS = {
+    "new": "NEW",
+    "hit": "NEW",
+    "trade": "TRADE",
+    "cancelled": "CANCELED",
+    "expired": "EXPIRED",
+}
 
 
 class MarketEvents:
@@ -178,9 +184,9 @@ def execution_report(
     """Return the event that tells an account of its order."""
     ticket, fill = change.ticket, change.fill
     wish = ticket.wish
-    stop = wish.kind is OrderKind.STOP
     cancelled = change.what == "cancelled"
-    return {
+    trails = {"d": round(wish.trail_bps)} if wish.trail_bps else {}
+    return trails | {
         "e": "executionReport",
         "E": now_ms,
         "s": symbol.id,
@@ -189,10 +195,10 @@ def execution_report(
         "o": request.type,
         "f": wish.validity.upper(),
         "q": text(abs(wish.qty)),
-        "p": text(0.0 if stop else wish.price or 0.0),
-        "P": text(wish.price or 0.0 if stop else 0.0),
+        "p": text(wish.limit_price or 0.0),
+        "P": text(wish.hit_price or 0.0),
         "F": text(0.0),
-        "g": -1,
+        "g": NO_LIST if ticket.list_id is None else ticket.list_id,
         "C": wish.client_id if cancelled else "",
         "x": REPORTS[change.what],
         "X": STATUSES[change.status],
@@ -206,15 +212,32 @@ def execution_report(
         "T": (ticket.updated_ns if fill is None else fill.ts) // MS_NS,
         "t": -1 if fill is None else fill.id,
         "I": 0,
-        "w": change.status.live and not stop,
+        "w": change.status.live and change.works,
         "m": fill is not None and fill.maker,
         "M": False,
         "O": ticket.created_ns // MS_NS,
         "Z": text(change.worth),
         "Y": text(0.0 if fill is None else abs(fill.qty) * fill.price),
         "Q": text(float(request.cost)),
-        "W": ticket.created_ns // MS_NS,
+        "W": working_ms(ticket),
         "V": "NONE",
+    }
+
+
+def list_status(symbol: Symbol, pair: Pair, now_ms: int, *, live: bool) -> dict[str, Any]:
+    """Return the event that tells an account that a pair of orders began, or is over."""
+    return {
+        "e": "listStatus",
+        "E": now_ms,
+        "s": symbol.id,
+        "g": pair.id,
+        "c": "OCO",
+        "l": "EXEC_STARTED" if live else "ALL_DONE",
+        "L": "EXECUTING" if live else "ALL_DONE",
+        "r": "NONE",
+        "C": pair.client_id,
+        "T": now_ms,
+        "O": [{"s": symbol.id, "i": one.id, "c": one.wish.client_id} for one in pair.tickets],
     }
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from agent_gym.apps.sandbox.errors import ExchangeError
 from agent_gym.core.clock import DAY_NS, MINUTE_NS, SECOND_NS
 
-WEIGHT_A_MINUTE, ORDERS_IN_TEN_SECONDS = 6_000, 100
-ORDER_WINDOWS = {"10S": 10 * SECOND_NS, "1D": DAY_NS}
+WEIGHT_A_MINUTE = 6_000
+ORDER_WINDOWS = {  # by the end of their header: how long, how many orders, how it is called
+    "10S": (10 * SECOND_NS, 100, "SECOND", 10),
+    "1D": (DAY_NS, 200_000, "DAY", 1),
+}
 
 
 class Limits:
@@ -30,19 +34,32 @@ class Limits:
             )
         return {"X-MBX-USED-WEIGHT": str(used), "X-MBX-USED-WEIGHT-1M": str(used)}
 
-    def count_order(self, account: str) -> dict[str, str]:
-        """Count an order and return the headers; too many raise."""
-        counts = {
-            name: self._add(account, name, window, 1) for name, window in ORDER_WINDOWS.items()
-        }
-        if counts["10S"] > ORDERS_IN_TEN_SECONDS:
-            raise ExchangeError(
-                -1015,
-                f"Too many new orders; current limit is {ORDERS_IN_TEN_SECONDS} orders per 10 "
-                "SECOND.",
-                429,
-            )
-        return {f"X-MBX-ORDER-COUNT-{name}": str(count) for name, count in counts.items()}
+    def order_counts(self, account: str) -> list[dict[str, Any]]:
+        """Return how many orders an account has sent in each window, and may send."""
+        return [
+            {
+                "rateLimitType": "ORDERS",
+                "interval": interval,
+                "intervalNum": number,
+                "limit": most,
+                "count": self._add(account, name, window_ns, 0),
+            }
+            for name, (window_ns, most, interval, number) in ORDER_WINDOWS.items()
+        ]
+
+    def count_orders(self, account: str, orders: int) -> dict[str, str]:
+        """Count orders and return the headers; too many raise."""
+        headers = {}
+        for name, (window_ns, most, interval, number) in ORDER_WINDOWS.items():
+            count = self._add(account, name, window_ns, orders)
+            if count > most:
+                raise ExchangeError(
+                    -1015,
+                    f"Too many new orders; current limit is {most} orders per {number} {interval}.",
+                    429,
+                )
+            headers[f"X-MBX-ORDER-COUNT-{name}"] = str(count)
+        return headers
 
     def _add(self, who: str, what: str, window_ns: int, amount: int) -> int:
         window = self._now_ns() // window_ns

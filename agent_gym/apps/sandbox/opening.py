@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agent_gym.apps.sandbox.journal import Keeping
 from agent_gym.apps.sandbox.keys import AccountKey
-from agent_gym.apps.sandbox.recording import Keeping, Recording
+from agent_gym.apps.sandbox.recording import Recording
 from agent_gym.apps.sandbox.session import Session
 from agent_gym.apps.sandbox.settings import POLL, SandboxSettings
 from agent_gym.core.clock import Clock, SystemClock

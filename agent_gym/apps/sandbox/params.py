@@ -17,26 +17,41 @@ LARGEST_WHOLE = 2**63 - 1
 
 
 class Params:
-    """Parameters by name; what is empty is not there."""
+    """Parameters by name; what is empty is not there.
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    Args:
+        given: What was sent.
+        names: What a client calls a parameter, where that is another name.
+    """
+
+    def __init__(self, given: Mapping[str, str], names: Mapping[str, str] | None = None) -> None:
         self._given = {name: value for name, value in given.items() if value != ""}
+        self._names = dict(names or {})
 
     def __contains__(self, name: str) -> bool:
         return name in self._given
+
+    def part(self, names: Mapping[str, str], **fixed: str) -> Params:
+        """Return one order of a request for several, under the names that a single one has."""
+        mine = {name: self._given.get(sent, "") for name, sent in names.items()}
+        return Params(mine | fixed, names)
+
+    def called(self, name: str) -> str:
+        """Return what the client calls a parameter."""
+        return self._names.get(name, name)
 
     def text(self, name: str, pattern: str | None = None) -> str | None:
         """Return a parameter, None if it was not sent."""
         value = self._given.get(name)
         if value is not None and pattern is not None and re.fullmatch(pattern, value) is None:
-            raise illegal(name, pattern)
+            raise illegal(self.called(name), pattern)
         return value
 
     def need(self, name: str, pattern: str | None = None) -> str:
         """Return a parameter that must be there."""
         value = self.text(name, pattern)
         if value is None:
-            raise missing(name)
+            raise missing(self.called(name))
         return value
 
     def whole(self, name: str) -> int | None:
@@ -45,7 +60,7 @@ class Params:
         if value is None:
             return None
         if int(value) > LARGEST_WHOLE:
-            raise illegal(name, WHOLE)
+            raise illegal(self.called(name), WHOLE)
         return int(value)
 
     def limit(self, default: int, largest: int) -> int:
@@ -62,12 +77,13 @@ class Params:
             return None
         _, _, behind = value.partition(".")
         if len(behind.rstrip("0")) > MOST_DECIMALS:
-            raise ExchangeError(-1111, f"Parameter '{name}' has too much precision.")
+            called = self.called(name)
+            raise ExchangeError(-1111, f"Parameter '{called}' has too much precision.")
         return Decimal(value)
 
     def need_decimal(self, name: str) -> Decimal:
         """Return a number that must be there."""
         value = self.decimal(name)
         if value is None:
-            raise missing(name)
+            raise missing(self.called(name))
         return value

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from typing_extensions import override
 
+from agent_gym.apps.sandbox.journal import Journal, Keeping
 from agent_gym.apps.sandbox.session import Session
+from agent_gym.core.errors import StoreError
 from agent_gym.core.files import write_json
 from agent_gym.core.types import Decision, Nanos, Observation, Outcome, Role, Step
 from agent_gym.evaluation.baselines import Comparison
@@ -25,40 +28,15 @@ from agent_gym.evaluation.session import (
 from agent_gym.evaluation.tearsheet import write_sheet
 from agent_gym.exchange.spot_records import Change
 from agent_gym.markets.bars import PRICE_COLUMNS
-from agent_gym.rollouts.database import (
-    FEATURE_NAMES,
-    EpisodeFigures,
-    TrajectoryContext,
-    TrajectoryRecorder,
-    TrajectoryStore,
-)
-from agent_gym.rollouts.play import EpisodeResult
+from agent_gym.rollouts.database import FEATURE_NAMES, EpisodeFigures, TrajectoryContext
 
 ORDERS, CHART, REPORT, SUMMARY = "orders.json", "chart.png", "report.html", "session.json"
 MOST_WORDS = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """Where a session is kept.
-
-    Attributes:
-        name: Of the session.
-        folder: Of its reports.
-        database: URL of the trajectory store; None is that of the results.
-        trajectories: Folder of the store; None is that of the results.
-        record: Keep trajectories.
-    """
-
-    name: str
-    folder: Path
-    database: str | None = None
-    trajectories: Path | None = None
-    record: bool = True
+log = logging.getLogger(__name__)
 
 
 class Recording:
-    """Watches a session and writes it down when it is over.
+    """Watches a session, keeps a journal of it, and judges it when it is over.
 
     A step is one bar: seen is the bar before with the account at its close, the action is the share
     of equity that was held of each instrument when the bar had opened, the words are the orders,
@@ -68,7 +46,10 @@ class Recording:
     def __init__(self, session: Session, keeping: Keeping, origin: SessionOrigin) -> None:
         self._session, self._keeping, self._origin = session, keeping, origin
         self._accounts = [key.name for key in session.keys]
-        self._steps: dict[str, list[Step]] = {name: [] for name in self._accounts}
+        self._count = 0
+        period_ns = session.floor.venue.period_ns
+        contexts = {name: self._context(name) for name in self._accounts}
+        self._journal = Journal(keeping, contexts, period_ns) if keeping.record else None
         self._said: dict[str, list[str]] = {name: [] for name in self._accounts}
         self._held: dict[str, tuple[float, ...]] = {}
         self._seen = {name: self._look(name) for name in self._accounts}
@@ -92,7 +73,7 @@ class Recording:
             held = self._held[name]
             step = Step(
                 self._keeping.name,
-                len(self._steps[name]),
+                self._count,
                 Role(name),
                 name,
                 self._seen[name],
@@ -108,14 +89,16 @@ class Recording:
                     info={"bar": after.bar, "told": fills} if fills else None,
                 ),
             )
-            self._steps[name].append(step)
+            if self._journal is not None:
+                self._journal.write(step)
             self._seen[name], self._said[name] = seen, []
+        self._count += 1
 
     def close(self) -> dict[str, Any]:
         """Write everything, and return for each account where it is and what it came to."""
         floor, found = self._session.floor, {}
         judged = {name: judge_session(floor, name, self._origin) for name in self._accounts}
-        ids = self._record(judged) if self._keeping.record else {}
+        ids, lost = self._try_to_record(judged)
         for name, comparison in judged.items():
             folder = self._keeping.folder / name
             self._write(folder, comparison)
@@ -128,6 +111,7 @@ class Recording:
                 "metrics": comparison.main.metrics.as_dict(),
             }
         summary = {"name": self._keeping.name, "accounts": found, "revised_fills": floor.revised}
+        summary |= {} if lost is None else {"trajectories_lost": lost}
         write_json(self._keeping.folder / SUMMARY, summary)
         return found
 
@@ -142,26 +126,19 @@ class Recording:
             write_sheet(stage / CHART, sheet)
             write_sheet(stage / REPORT, sheet)
 
+    def _try_to_record(self, judged: dict[str, Comparison]) -> tuple[dict[str, str], str | None]:
+        """Record if it can be done: the reports are written either way, and say if it was not."""
+        try:
+            return self._record(judged), None
+        except StoreError as error:
+            log.error("the trajectories are not in the store: %s", error)
+            return {}, str(error)
+
     def _record(self, judged: dict[str, Comparison]) -> dict[str, str]:
         """Put the trajectories into the store and return their ids."""
-        keeping = self._keeping
-        totals = {
-            Role(name): sum(step.after.reward for step in steps)
-            for name, steps in self._steps.items()
-        }
-        count = len(self._steps[self._accounts[0]])
-        with (
-            TrajectoryStore.open(keeping.database, folder=keeping.trajectories) as store,
-            TrajectoryRecorder(store) as recorder,
-        ):
-            recorder.begin({name: self._context(name) for name in self._accounts})
-            for steps in zip(*self._steps.values(), strict=True):
-                for step in steps:
-                    recorder.write(step)
-            recorder.finish_episode(EpisodeResult(keeping.name, count, totals))
-            for name, comparison in judged.items():
-                recorder.annotate(_figures(comparison), name)
-            return recorder.trajectory_ids(keeping.name)
+        if self._journal is None:
+            return {}
+        return self._journal.close({name: _figures(one) for name, one in judged.items()})
 
     def _context(self, name: str) -> TrajectoryContext:
         bars = self._session.floor.venue.tape(self._session.symbols.all[0].name).bars
@@ -205,7 +182,10 @@ class Trajectories(Recording):
             name: Comparison(name, {name: session_results(floor, name, self._origin)})
             for name in self._accounts
         }
-        return {name: {"trajectory": one} for name, one in self._record(judged).items()}
+        found = {name: {"trajectory": one} for name, one in self._record(judged).items()}
+        with suppress(OSError):  # there was nothing but the journal in it
+            self._keeping.folder.rmdir()
+        return found
 
 
 def _figures(comparison: Comparison) -> EpisodeFigures:

@@ -15,9 +15,10 @@ from typing_extensions import override
 
 from agent_gym.apps.binding import LOOPBACK
 from agent_gym.apps.sandbox.bots import Bot
+from agent_gym.apps.sandbox.journal import Keeping
 from agent_gym.apps.sandbox.keys import make_keys
 from agent_gym.apps.sandbox.opening import open_session
-from agent_gym.apps.sandbox.recording import Keeping, Trajectories
+from agent_gym.apps.sandbox.recording import Trajectories
 from agent_gym.apps.sandbox.server import Place, serve
 from agent_gym.apps.sandbox.session import Session
 from agent_gym.apps.sandbox.settings import SandboxSettings
@@ -111,7 +112,9 @@ class SandboxSession(Scenario):
         origin = SessionOrigin(config.venue.backtest(), seed=seed)
         if config.record:
             name = f"{TYPE}-{seed}-{clock.now_ns()}"
-            session.witness = Trajectories(session, Keeping(name, home()), origin)
+            session.witness = Trajectories(
+                session, Keeping(name, home() / "sandbox" / name), origin
+            )
         bot = Bot(subject.bot, limit_s=subject.bot.limit_s, quiet=True)
         run_bot(session, bot, Place("127.0.0.1", 0, LOOPBACK), {"SANDBOX_SEED": str(seed)})
         results = session_results(session.floor, ACCOUNT, origin)

@@ -10,7 +10,12 @@ from typing import Any, Protocol
 from agent_gym.apps.sandbox.access import Access
 from agent_gym.apps.sandbox.clock import SimulatedClock
 from agent_gym.apps.sandbox.errors import ExchangeError
-from agent_gym.apps.sandbox.events import MarketEvents, account_position, execution_report
+from agent_gym.apps.sandbox.events import (
+    MarketEvents,
+    account_position,
+    execution_report,
+    list_status,
+)
 from agent_gym.apps.sandbox.feed import Feed
 from agent_gym.apps.sandbox.keys import AccountKey
 from agent_gym.apps.sandbox.limits import Limits
@@ -60,6 +65,7 @@ class Session:
         self.begins_now = self.together = self.polled = self.plays_out = False
         self.refused: Counter[str] = Counter()
         self._told: set[tuple[str, ...]] = set()
+        self._ended_pairs: set[int] = set()
         self._wanted = {key.name: floor.venue.t for key in self.keys}
         self.clock = SimulatedClock(floor.opened_ns, None, wall)
         self.symbols = SymbolBook(floor.venue)
@@ -204,8 +210,23 @@ class Session:
             symbol = self.symbols.named(change.ticket.wish.symbol)
             request = self.trading.requests[change.ticket.id]
             self.feed.tell(account, execution_report(symbol, change, request, self.market.now_ms))
+            self._send_pair(change)
         for account in touched:
             owned = {
                 asset: (one.free, one.locked) for asset, one in self.floor.balances(account).items()
             }
             self.feed.tell(account, account_position(owned, self.market.now_ms))
+
+    def _send_pair(self, change: Change) -> None:
+        """Tell of a pair of orders when the second of them is there, and when both are done."""
+        if change.ticket.list_id is None:
+            return
+        pair = self.floor.pairs[change.ticket.list_id]
+        begins = change.what == "new" and change.ticket is pair.tickets[-1]
+        ends = not change.status.live and not pair.live
+        if begins or (ends and pair.id not in self._ended_pairs):
+            if ends:
+                self._ended_pairs.add(pair.id)
+            symbol = self.symbols.named(pair.symbol)
+            told = list_status(symbol, pair, self.market.now_ms, live=begins)
+            self.feed.tell(pair.account, told)

@@ -12,10 +12,19 @@ from agent_gym.core.errors import ConfigError
 from agent_gym.exchange.venue import Venue
 from agent_gym.markets.instrument import Instrument
 
-ORDER_TYPES = ("LIMIT", "LIMIT_MAKER", "MARKET", "STOP_LOSS")
+ORDER_TYPES = (
+    "LIMIT",
+    "LIMIT_MAKER",
+    "MARKET",
+    "STOP_LOSS",
+    "STOP_LOSS_LIMIT",
+    "TAKE_PROFIT",
+    "TAKE_PROFIT_LIMIT",
+)
 LARGEST_QTY, LARGEST_PRICE, LARGEST_NOTIONAL = 9_000_000, 1_000_000_000, 9_000_000_000
 MULTIPLIER_UP, MULTIPLIER_DOWN = Decimal(5), Decimal("0.2")
-MOST_ORDERS = 200
+MOST_ORDERS, MOST_WAITING_ORDERS = 200, 5
+SHORTEST_TRAIL, LONGEST_TRAIL = 10, 2_000
 
 
 def text(value: float) -> str:
@@ -55,6 +64,11 @@ class Symbol:
         if not middle * MULTIPLIER_DOWN <= price <= middle * MULTIPLIER_UP:
             raise filter_failure("PERCENT_PRICE_BY_SIDE")
 
+    def check_trail(self, trail_bps: int) -> None:
+        """Refuse a stop that would follow too close, or too far."""
+        if not SHORTEST_TRAIL <= trail_bps <= LONGEST_TRAIL:
+            raise filter_failure("TRAILING_DELTA")
+
     def check_notional(self, worth: Decimal) -> None:
         """Refuse an order that is worth too little, or too much."""
         if worth < Decimal(repr(self.instrument.min_notional)) or worth > LARGEST_NOTIONAL:
@@ -75,10 +89,10 @@ class Symbol:
             "quoteCommissionPrecision": 8,
             "orderTypes": list(ORDER_TYPES),
             "icebergAllowed": False,
-            "ocoAllowed": False,
+            "ocoAllowed": True,
             "otoAllowed": False,
             "quoteOrderQtyMarketAllowed": True,
-            "allowTrailingStop": False,
+            "allowTrailingStop": True,
             "cancelReplaceAllowed": True,
             "amendAllowed": False,
             "isSpotTradingAllowed": True,
@@ -121,7 +135,15 @@ class Symbol:
                 "applyMaxToMarket": False,
                 "avgPriceMins": 5,
             },
+            {
+                "filterType": "TRAILING_DELTA",
+                "minTrailingAboveDelta": SHORTEST_TRAIL,
+                "maxTrailingAboveDelta": LONGEST_TRAIL,
+                "minTrailingBelowDelta": SHORTEST_TRAIL,
+                "maxTrailingBelowDelta": LONGEST_TRAIL,
+            },
             {"filterType": "MAX_NUM_ORDERS", "maxNumOrders": MOST_ORDERS},
+            {"filterType": "MAX_NUM_ALGO_ORDERS", "maxNumAlgoOrders": MOST_WAITING_ORDERS},
         ]
 
 

@@ -1,38 +1,40 @@
-"""What an account may ask: its balances, its orders, its fills."""
+"""What an account may ask of its orders and its fills."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent_gym.apps.sandbox.errors import (
     CANCEL_REJECTED,
     DUPLICATE_ORDER,
+    LONG_LOOK,
     REFUSALS,
     UNKNOWN_ORDER,
     ExchangeError,
     filter_failure,
-    missing,
+    neither,
 )
 from agent_gym.apps.sandbox.market import MS_NS, MarketData
 from agent_gym.apps.sandbox.orders import (
-    Request,
     answer_words,
     cancel_words,
     fill_words,
+    list_words,
     order_words,
 )
 from agent_gym.apps.sandbox.params import CLIENT_ID, Params
-from agent_gym.apps.sandbox.symbols import MOST_ORDERS, Symbol, text
+from agent_gym.apps.sandbox.requests import Request, response_of
+from agent_gym.apps.sandbox.symbols import MOST_ORDERS, MOST_WAITING_ORDERS, Symbol
 from agent_gym.core.errors import VenueError
-from agent_gym.exchange.costs import BPS
-from agent_gym.exchange.spot_records import Change, Refused, Ticket
+from agent_gym.exchange.spot_records import Change, Pair, Refused, Ticket
 
 Told = Callable[[list[Change]], None]
+LONGEST_LOOK_MS = 24 * 3_600_000
 
 
 class Trading:
-    """The requests of accounts.
+    """The requests of accounts about orders.
 
     Args:
         market: What everybody sees, and the floor behind it.
@@ -40,95 +42,27 @@ class Trading:
     """
 
     def __init__(self, market: MarketData, tell: Told) -> None:
-        self._market, self._floor, self._symbols = market, market.floor, market.symbols
-        self._tell = tell
+        self.market, self._floor, self._symbols = market, market.floor, market.symbols
+        self.tell = tell
         self.requests: dict[int, Request] = {}
         self._named: dict[tuple[str, str], int] = {}
-
-    # The account.
-
-    def account(self, account: str, params: Params) -> dict[str, Any]:
-        """Return balances and fees."""
-        maker, taker = self._rates()
-        hide = params.text("omitZeroBalances") == "true"
-        balances = [
-            {"asset": asset, "free": text(one.free), "locked": text(one.locked)}
-            for asset, one in self._floor.balances(account).items()
-            if not hide or one.free or one.locked
-        ]
-        return {
-            "makerCommission": round(maker / BPS),
-            "takerCommission": round(taker / BPS),
-            "buyerCommission": 0,
-            "sellerCommission": 0,
-            "commissionRates": {
-                "maker": text(maker),
-                "taker": text(taker),
-                "buyer": text(0.0),
-                "seller": text(0.0),
-            },
-            "canTrade": not self._floor.finished,
-            "canWithdraw": False,
-            "canDeposit": False,
-            "brokered": False,
-            "requireSelfTradePrevention": False,
-            "preventSor": False,
-            "updateTime": self._floor.opened_ns // MS_NS,
-            "accountType": "SPOT",
-            "balances": balances,
-            "permissions": ["SPOT"],
-            "uid": 1 + list(self._floor.marks).index(account),
-        }
-
-    def commission(self, _account: str, params: Params) -> dict[str, Any]:
-        """Return the fees of a symbol."""
-        maker, taker = self._rates()
-        rates = {"maker": text(maker), "taker": text(taker), "buyer": "0", "seller": "0"}
-        return {"symbol": self._symbols.need(params).id, "standardCommission": rates}
-
-    def trade_fees(self, _account: str, params: Params) -> list[dict[str, Any]]:
-        """Return the fees of symbols."""
-        maker, taker = self._rates()
-        return [
-            {"symbol": one.id, "makerCommission": text(maker), "takerCommission": text(taker)}
-            for one in self._symbols.chosen(params)
-        ]
-
-    def coins(self, account: str, _params: Params) -> list[dict[str, Any]]:
-        """Return the assets; nothing comes in or goes out here."""
-        return [
-            {
-                "coin": asset,
-                "name": asset,
-                "free": text(one.free),
-                "locked": text(one.locked),
-                "trading": True,
-                "depositAllEnable": False,
-                "withdrawAllEnable": False,
-                "isLegalMoney": False,
-                "networkList": [],
-            }
-            for asset, one in self._floor.balances(account).items()
-        ]
-
-    # Orders.
 
     def place(self, account: str, params: Params) -> dict[str, Any]:
         """Send an order."""
         symbol, request = self._request(account, params)
-        response = params.text("newOrderRespType")
-        ticket, changes = self._attempt(
-            lambda: self._floor.place(account, request.wish, self._now_ns)
+        response = response_of(params)
+        ticket, changes = self.attempt(
+            lambda: self._floor.place(account, request.wish, self.now_ns)
         )
-        self.requests[ticket.id] = request
-        self._named[account, request.wish.client_id] = ticket.id
-        self._tell(changes)
+        self.keep(ticket, request)
+        self.tell(changes)
         return answer_words(symbol, ticket, request, response)
 
     def test(self, account: str, params: Params) -> dict[str, Any]:
         """Check an order without sending it."""
+        response_of(params)
         _, request = self._request(account, params)
-        self._attempt(lambda: self._floor.check(account, request.wish))
+        self.attempt(lambda: self._floor.check(account, request.wish))
         return {}
 
     def cancel(self, account: str, params: Params) -> dict[str, Any]:
@@ -137,10 +71,13 @@ class Trading:
         ticket = self._find(account, symbol, params)
         if ticket is None:
             raise CANCEL_REJECTED
-        return self._cancelled(account, symbol, ticket, params.text("newClientOrderId", CLIENT_ID))
+        return self.cancelled(ticket, params.text("newClientOrderId", CLIENT_ID))
 
     def replace(self, account: str, params: Params) -> dict[str, Any]:
-        """Take an order back and send another; if the first fails the second is not sent."""
+        """Take an order back and send another; if the first fails the second is not sent.
+
+        A request that cannot be read, or that a filter refuses, changes nothing.
+        """
         mode = params.need("cancelReplaceMode")
         if mode not in ("STOP_ON_FAILURE", "ALLOW_FAILURE"):
             raise ExchangeError(-1130, "Data sent for parameter 'cancelReplaceMode' is not valid.")
@@ -149,8 +86,11 @@ class Trading:
                 "symbol": params.need("symbol"),
                 "orderId": params.text("cancelOrderId") or "",
                 "origClientOrderId": params.text("cancelOrigClientOrderId") or "",
+                "newClientOrderId": params.text("cancelNewClientOrderId") or "",
             }
         )
+        response_of(params)
+        Request.read(params, self._symbols.need(params), self._floor, account)
         said: dict[str, Any] = {"cancelResult": "SUCCESS", "newOrderResult": "NOT_ATTEMPTED"}
         try:
             said["cancelResponse"] = self.cancel(account, old)
@@ -176,7 +116,8 @@ class Trading:
         live = [one for one in self._floor.open_tickets(account) if one.wish.symbol == symbol.name]
         if not live:
             raise CANCEL_REJECTED
-        return [self._cancelled(account, symbol, ticket, None) for ticket in live]
+        # One of a pair takes the other with it.
+        return [self.cancelled(one, None) for one in live if one.status.live]
 
     def query(self, account: str, params: Params) -> dict[str, Any]:
         """Return an order."""
@@ -195,7 +136,7 @@ class Trading:
     def all_orders(self, account: str, params: Params) -> list[dict[str, Any]]:
         """Return orders of a symbol, open or not, oldest first."""
         symbol, limit = self._symbols.need(params), params.limit(500, 1000)
-        first, start, end = (params.whole(name) for name in ("orderId", "startTime", "endTime"))
+        first, (start, end) = params.whole("orderId"), _span(params)
         found = [
             one
             for one in self._floor.tickets.values()
@@ -211,7 +152,7 @@ class Trading:
         """Return the fills of a symbol, oldest first."""
         symbol, limit = self._symbols.need(params), params.limit(500, 1000)
         order, first = params.whole("orderId"), params.whole("fromId")
-        start, end = params.whole("startTime"), params.whole("endTime")
+        start, end = _span(params)
         found = [
             one
             for one in self._floor.fills
@@ -222,7 +163,9 @@ class Trading:
             and _within(one.ts, start, end)
         ]
         newest = first is None and start is None
-        return [fill_words(symbol, one) for one in (found[-limit:] if newest else found[:limit])]
+        shown = found[-limit:] if newest else found[:limit]
+        tickets = self._floor.tickets
+        return [fill_words(symbol, one, tickets[one.order].list_id) for one in shown]
 
     def words(self, ticket: Ticket) -> dict[str, Any]:
         """Return an order as a query answers it."""
@@ -232,24 +175,35 @@ class Trading:
     # How it is done.
 
     @property
-    def _now_ns(self) -> int:
-        return self._market.now_ms * MS_NS
-
-    def _rates(self) -> tuple[float, float]:
-        costs = self._floor.venue.costs
-        return costs.maker_bps * BPS, costs.taker_bps * BPS
+    def now_ns(self) -> int:
+        return self.market.now_ms * MS_NS
 
     def _request(self, account: str, params: Params) -> tuple[Symbol, Request]:
         symbol = self._symbols.need(params)
         request = Request.read(params, symbol, self._floor, account)
-        live = self._floor.open_tickets(account)
-        if any(one.wish.client_id == request.wish.client_id for one in live):
-            raise DUPLICATE_ORDER
-        if sum(one.wish.symbol == symbol.name for one in live) >= MOST_ORDERS:
-            raise filter_failure("MAX_NUM_ORDERS")
+        self.check_room(account, symbol, [request])
         return symbol, request
 
-    def _attempt(self, work: Callable[[], Any]) -> Any:
+    def check_room(self, account: str, symbol: Symbol, requests: Sequence[Request]) -> None:
+        """Refuse a name that is taken, or an order too many."""
+        live = self._floor.open_tickets(account)
+        names = [request.wish.client_id for request in requests]
+        if len({*names} - {one.wish.client_id for one in live}) < len(names):
+            raise DUPLICATE_ORDER
+        here = [one.wish.kind for one in live if one.wish.symbol == symbol.name]
+        here += [request.wish.kind for request in requests]
+        if len(here) > MOST_ORDERS:
+            raise filter_failure("MAX_NUM_ORDERS")
+        adds = any(request.wish.kind.waits for request in requests)
+        if adds and sum(kind.waits for kind in here) > MOST_WAITING_ORDERS:
+            raise filter_failure("MAX_NUM_ALGO_ORDERS")
+
+    def keep(self, ticket: Ticket, request: Request) -> None:
+        """Remember an order and what it is called."""
+        self.requests[ticket.id] = request
+        self._named[ticket.account, request.wish.client_id] = ticket.id
+
+    def attempt(self, work: Callable[[], Any]) -> Any:
         try:
             return work()
         except Refused as refused:
@@ -260,7 +214,7 @@ class Trading:
     def _find(self, account: str, symbol: Symbol, params: Params) -> Ticket | None:
         number, name = params.whole("orderId"), params.text("origClientOrderId", CLIENT_ID)
         if number is None and name is None:
-            raise missing("orderId")
+            raise neither("origClientOrderId", "orderId")
         if number is None:
             number = self._named.get((account, name or ""), 0)
         found = self._floor.ticket(account, number)
@@ -268,12 +222,32 @@ class Trading:
             return None
         return found
 
-    def _cancelled(
-        self, account: str, symbol: Symbol, ticket: Ticket, client_id: str | None
-    ) -> dict[str, Any]:
-        _, changes = self._attempt(lambda: self._floor.cancel(account, ticket.id, self._now_ns))
-        self._tell(changes)
+    def cancelled(self, ticket: Ticket, client_id: str | None) -> dict[str, Any]:
+        """Take an order back; one of a pair is answered with the pair."""
+        account = ticket.account
+        _, changes = self.attempt(lambda: self._floor.cancel(account, ticket.id, self.now_ns))
+        self.tell(changes)
+        if ticket.list_id is None:
+            return self._cancel_words(ticket, client_id)
+        return self.cancelled_pair(self._floor.pairs[ticket.list_id], client_id)
+
+    def cancelled_pair(self, pair: Pair, client_id: str | None) -> dict[str, Any]:
+        """Return a pair of orders as the answer to its cancel."""
+        words = list_words(pair, self._symbols.named(pair.symbol), self.market.now_ms)
+        reports = [self._cancel_words(one, client_id) for one in pair.tickets]
+        return words | {"orderReports": reports}
+
+    def _cancel_words(self, ticket: Ticket, client_id: str | None) -> dict[str, Any]:
+        symbol = self._symbols.named(ticket.wish.symbol)
         return cancel_words(symbol, ticket, self.requests[ticket.id], client_id)
+
+
+def _span(params: Params) -> tuple[int | None, int | None]:
+    """Return the first and the last moment that a question is about, in milliseconds."""
+    start, end = params.whole("startTime"), params.whole("endTime")
+    if start is not None and end is not None and end - start > LONGEST_LOOK_MS:
+        raise LONG_LOOK
+    return start, end
 
 
 def _within(at_ns: int, start_ms: int | None, end_ms: int | None) -> bool:

@@ -110,6 +110,7 @@ def session_hash(played: SessionPlayed) -> str:
         said = (
             *(ticket.created_ns, wish.symbol, wish.kind.value, wish.qty, wish.price),
             *(wish.validity, wish.post_only, ticket.status.value),
+            *((wish.trigger, wish.trail_bps, ticket.list_id) if wish.kind.waits else ()),
         )
         digest.update(repr(said).encode())
     results = played.results

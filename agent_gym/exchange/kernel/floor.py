@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import carray
 
 from agent_gym.core.kernels import inlined
-from agent_gym.exchange.kernel.layout import Account, Others
+from agent_gym.exchange.kernel.layout import Account, Fill, Others
 from agent_gym.exchange.kernel.memory import pointer
 
-TARGET, MARKET, LIMIT, STOP = range(4)
+TARGET, MARKET, LIMIT, STOP, TAKE, STOP_LIMIT, TAKE_LIMIT = range(7)
 OPEN, FILLED, CANCELLED, EXPIRED, PARTIAL = range(5)
 (
     NO_REASON,
@@ -55,8 +55,13 @@ ORDER = np.dtype(
         ("cancels", "i4"),  # the bar in which its cancel arrives, 0 without one
         ("why", "i4"),  # why it ended with less than it asked for
         ("reduced", "i4"),  # 1 once the fill of a partner took from its quantity
+        ("exclusive", "i4"),  # 1 if a hit or any fill ends its partners
+        ("hit", "i4"),  # the bar that hit its trigger, 0 before
+        ("armed", "i4"),  # not 0 once a trailing order follows the price
         ("qty", "f8"),  # still to trade, signed; for a target the position wanted
         ("price", "f8"),  # of a limit or a stop
+        ("trigger", "f8"),  # where it is hit; of a trailing order not armed, where it is armed
+        ("trail", "f8"),  # how far a trailing stop stays behind, as a share
         ("filled", "f8"),
         ("paid", "f8"),  # sum of quantity x price, signed
         ("fee", "f8"),
@@ -101,6 +106,46 @@ FLOOR = np.dtype(
     ],
     align=True,
 )
+
+
+class Bar(NamedTuple):
+    """One bar of one instrument in registers, and the close of the bar before."""
+
+    before: float
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: float
+    sigma: float
+    half: float
+
+
+class Flow(NamedTuple):
+    """What may still trade of a bar's volume, and what was taken on either side of it."""
+
+    left: float
+    bought: float
+    sold: float
+
+
+class Deal(NamedTuple):
+    """What came of an order at its moment in a bar; ``stays`` if nothing did.
+
+    ``done``: nothing is left to trade. ``whole``: nor was anything lost on the way, else ``lost``
+    says why. ``short``: the account could not trade all of it, and ``lacking`` says why.
+    """
+
+    a: Account
+    fill: Fill
+    ref: float
+    stays: bool
+    maker: bool
+    done: bool
+    whole: bool
+    lost: int
+    short: bool
+    lacking: int
 
 
 @inlined

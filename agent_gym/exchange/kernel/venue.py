@@ -1,11 +1,11 @@
 """The order venue: many accounts, instruments and resting orders, one bar at a time.
 
 Within a bar, for each instrument: (1) at the open, orders that trade there (market, target, stops
-the market gapped past, limits it opened beyond); (2) stops that the bar touched; (3) limits that it
-traded through; (4) stops of positions opened in (3). So where a bar touches both the stop and the
-target of a position, the adverse one is taken. Orders of equal rank go by their number. Volume that
-one order consumed is gone for the next. A cancel acts at the open of the bar that it arrives in,
-before anything else happens there.
+the market gapped past, limits it opened beyond); (2) stops that the bar touched; (3) limits and
+profit-takers that it traded through; (4) stops of positions opened in (3). So where a bar touches
+both the stop and the target of a position, the adverse one is taken. Orders of equal rank go by
+their number. Volume that one order consumed is gone for the next. A cancel acts at the open of the
+bar that it arrives in, before anything else happens there.
 
 Records of orders stay where they are. ``live`` lists the rows of those that can still trade; each
 bar picks from it, once for an instrument, the few that its prices reach.
@@ -13,111 +13,180 @@ bar picks from it, once for an instrument, the few that its prices reach.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numba import carray
 
 from agent_gym.core.kernels import door, inlined
-from agent_gym.exchange.kernel import floor, layout, margin, memory, parts
+from agent_gym.exchange.kernel import dealing, floor, layout, margin, memory, parts, triggers
+from agent_gym.exchange.kernel.dealing import conclude, deal, write_fill
 from agent_gym.exchange.kernel.floor import (
     BAR_OVER,
     CANCELLED,
     EXPIRED,
-    FILLED,
     FLOOR,
     HOLDING,
-    LIMIT,
-    MARKET,
-    NO_SHORTS,
-    NOTHING_TO_REDUCE,
     OPEN,
     ORDER,
-    PARTIAL,
-    PARTNER_FILLED,
     PURSE,
-    REPLACED,
-    STOP,
-    TARGET,
-    TOO_SMALL,
+    STOP_LIMIT,
+    TAKE_LIMIT,
     TRADE,
-    UNAFFORDABLE,
     WITHDRAWN,
-    WOULD_TAKE,
-    drop,
+    Bar,
+    Flow,
     note,
     note_start,
     others_of,
     put,
     take,
 )
-from agent_gym.exchange.kernel.layout import TERMS_BYTES
+from agent_gym.exchange.kernel.layout import TERMS_BYTES, Terms
 from agent_gym.exchange.kernel.margin import call_margin, cover_debts
 from agent_gym.exchange.kernel.memory import pointer
-from agent_gym.exchange.kernel.parts import (
-    affordable_qty,
-    book,
-    enough,
-    least_worth,
-    load_terms,
-    pay_funding,
-    reach,
-    set_want,
-    size_target,
-    taker_price,
-    whole_lots,
+from agent_gym.exchange.kernel.parts import load_terms, pay_funding, size_target
+from agent_gym.exchange.kernel.triggers import (
+    arm,
+    end_partners,
+    follow,
+    meets,
+    reached,
+    shrink_partners,
 )
 
-PARTS = (parts, layout, memory, floor, margin)
-ROUNDING = 1e-12  # what is left of a quantity below this share is rounding, not a quantity
+PARTS = (parts, layout, memory, floor, margin, triggers, dealing)
 
 
 @inlined
-def meets(
-    kind: int, buy: bool, p: float, o: float, h: float, lo: float, phase: int, touch: bool
-) -> tuple[bool, float]:
-    """Say whether an order trades in a phase of the bar, and at which reference price."""
-    if kind in (TARGET, MARKET):
-        return phase == 1, o
-    if kind == STOP:
-        if phase == 1:
-            return (o >= p if buy else o <= p), o
-        return (phase == 2 or phase == 4) and (h >= p if buy else lo <= p), p
-    if phase == 1:
-        return (o < p if buy else o > p) or (touch and o == p), o
-    passed = (lo < p if buy else h > p) or (touch and (lo <= p if buy else h >= p))
-    return phase == 3 and passed, min(p, o) if buy else max(p, o)
+def read_bar(row: int, t: int) -> Bar:
+    """Read bar t of an instrument, and the close before it, into registers."""
+    bar = carray(pointer(row + t * 64), (8,), np.float64)
+    before = carray(pointer(row + (t - 1) * 64), (8,), np.float64)
+    return Bar(before[3], bar[0], bar[1], bar[2], bar[3], bar[4], bar[6], bar[7])
 
 
 @inlined
-def reached(kind: int, buy: bool, p: float, h: float, lo: float, touch: bool) -> bool:
-    """Say whether the prices of a bar reach an order, in whichever phase."""
-    if kind in (TARGET, MARKET):
-        return True
-    if kind == STOP:
-        return h >= p if buy else lo <= p
-    return (lo < p if buy else h > p) or (touch and (lo <= p if buy else h >= p))
+def fund(purses: Any, holdings: Any, rows: Any, t: int) -> None:
+    """Pay funding on what is held at the open, and begin the bar there."""
+    for m in range(rows.size):
+        bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
+        for i in range(purses.size):
+            holding = holdings[i, m]
+            put(purses[i], holding, pay_funding(take(purses[i], holding), bar[0], bar[5]))
+            holding.start = bar[0]
 
 
 @inlined
-def reducible(pos: float, held: float, side: float, phase: int) -> float:
-    """Return how much a reduce-only order may trade; a limit never closes what this bar opened."""
-    now = max(0.0, -pos * side)
-    return min(now, max(0.0, -held * side)) if phase == 3 else now
+def pick_due(orders: Any, live: Any, due: Any, m: int, t: int, bar: Bar, touch: bool) -> int:
+    """List the orders of an instrument that a bar reaches, and return how many they are."""
+    count = 0
+    for k in range(live.size):
+        order = orders[live[k]]
+        if order.instrument != m or order.status != OPEN or order.arrives > t:
+            continue
+        if order.trail > 0.0 and order.armed == 0:
+            arm(order, bar.open, bar.high, bar.low)
+            if order.armed == 0:
+                continue
+        if reached(order, bar.high, bar.low, touch):
+            due[count] = live[k]
+            count += 1
+    return count
 
 
 @inlined
-def settle(order: Any, traded: float, price: float, fee: float) -> None:
-    """Write a fill into its order."""
-    order.filled += abs(traded)
-    order.paid += traded * price
-    order.fee += fee
+def play_phase(
+    orders: Any,
+    live: Any,
+    due: Any,
+    n_due: int,
+    purses: Any,
+    holdings: Any,
+    rows: Any,
+    trades: Any,
+    m: int,
+    t: int,
+    phase: int,
+    touch: bool,
+    bar: Bar,
+    terms: Terms,
+    flow: Flow,
+    count: int,
+) -> tuple[Flow, int]:
+    """Let the due orders trade that meet the market in a phase of the bar.
+
+    Returns what is left of the bar's volume, and how many trades there are by then.
+    """
+    for k in range(n_due):
+        order = orders[due[k]]
+        if order.status != OPEN or order.arrives > t:
+            continue
+        i = order.account
+        holding = holdings[i, m]
+        trades_now, ref = meets(order, bar, holding.start, phase, touch)
+        if phase == 4 and (order.reduce_only == 0 or abs(holding.pos) <= abs(holding.held)):
+            continue
+        if not trades_now:
+            continue
+        a, held = take(purses[i], holding), holding.held
+        others = others_of(holdings, rows, i, m, t, terms.initial)
+        made = deal(orders, live, order, a, held, ref, bar, flow, others, terms, t, phase, touch)
+        if made.stays:
+            continue
+        fill = made.fill
+        if fill.qty != 0.0:
+            row = note(trades, count, order.id, t, i, m)
+            row.maker, row.forced = made.maker, False
+            row.qty, row.price, row.fee = fill.qty, fill.price, fill.fee
+            count += 1
+            took = 0.0 if made.maker else fill.qty
+            flow = Flow(
+                max(0.0, flow.left - abs(fill.qty)),
+                flow.bought + max(0.0, took),
+                flow.sold + max(0.0, -took),
+            )
+            write_fill(order, fill)
+            purses[i].turnover += abs(fill.qty) * fill.price
+            note_start(holding, made.a, made.ref)
+            put(purses[i], holding, made.a)
+            if order.exclusive == 1:
+                end_partners(orders, live, order)
+            elif order.group > 0:
+                shrink_partners(
+                    orders, live, order, fill.qty, made.done, made.ref, terms.min_notional
+                )
+        conclude(order, made)
+    return flow, count
+
+
+@inlined
+def end_bar(orders: Any, live: Any, m: int, t: int, bar: Bar) -> None:
+    """Let immediate orders of an instrument expire, and trailing stops follow its prices."""
+    for k in range(live.size):
+        order = orders[live[k]]
+        arrived = order.instrument == m and (order.arrives <= t or order.hit == t)
+        if not arrived or order.status != OPEN:
+            continue
+        if order.immediate == 1 and order.kind not in (STOP_LIMIT, TAKE_LIMIT):
+            order.status, order.why = EXPIRED, BAR_OVER
+        elif order.armed != 0 and order.hit == 0:
+            follow(order, bar.high, bar.low)
+
+
+@inlined
+def mark_accounts(purses: Any, holdings: Any, rows: Any, t: int) -> None:
+    """Mark every account at the closes."""
+    for i in range(purses.size):
+        equity = purses[i].cash
+        for m in range(rows.size):
+            equity += holdings[i, m].pos * carray(pointer(rows[m] + t * 64), (8,), np.float64)[3]
+        purses[i].eq = equity
 
 
 @door("int64(int64, int64)", parts=PARTS)
 def advance(context: int, t: int) -> int:
-    """Apply bar t to every account and order; returns how many trades were made."""
+    """Apply bar t, from 1, to every account and order; returns how many trades were made."""
     ctx = carray(pointer(context), (1,), FLOOR)[0]
     n_m, n_a, n_o = ctx.n_instruments, ctx.n_accounts, ctx.n_orders
     rows = carray(pointer(ctx.rows), (n_m,), np.int64)
@@ -129,166 +198,27 @@ def advance(context: int, t: int) -> int:
     trades = carray(pointer(ctx.trades), (4 * n_o + 2 * n_a * n_m,), TRADE)
     touch = ctx.touch == 1
     count = 0
-    for m in range(n_m):
-        bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
-        for i in range(n_a):
-            holding = holdings[i, m]
-            put(purses[i], holding, pay_funding(take(purses[i], holding), bar[0], bar[5]))
-            holding.start = bar[0]
+    fund(purses, holdings, rows, t)
     if ctx.margin == 1:
         count = call_margin(ctx, purses, holdings, orders, live, trades, rows, t, count, False)
     for m in range(n_m):
         terms = load_terms(ctx.terms + m * TERMS_BYTES)
-        bar = carray(pointer(rows[m] + t * 64), (8,), np.float64)
-        o, h, lo, volume = bar[0], bar[1], bar[2], bar[4]
-        left, bought, sold = terms.cap * volume, 0.0, 0.0
-        n_due = 0
-        for k in range(n_o):
-            order = orders[live[k]]
-            if order.instrument != m or order.status != OPEN or order.arrives > t:
-                continue
-            if reached(order.kind, order.qty > 0.0, order.price, h, lo, touch):
-                due[n_due] = live[k]
-                n_due += 1
+        bar = read_bar(rows[m], t)
+        flow = Flow(terms.cap * bar.volume, 0.0, 0.0)
+        n_due = pick_due(orders, live, due, m, t, bar, touch)
         for phase in range(1, 1 + ctx.phases):
-            for i in range(n_a):
-                if phase == 3:
+            if phase == 3:
+                for i in range(n_a):
                     holdings[i, m].held = holdings[i, m].pos
-            for k in range(n_due):
-                order = orders[due[k]]
-                if order.status != OPEN:
-                    continue
-                i = order.account
-                holding = holdings[i, m]
-                kind, side = order.kind, math.copysign(1.0, order.qty)
-                trades_now, ref = meets(kind, side > 0.0, order.price, o, h, lo, phase, touch)
-                if phase == 4 and (order.reduce_only == 0 or abs(holding.pos) <= abs(holding.held)):
-                    continue
-                if not trades_now:
-                    continue
-                a = take(purses[i], holding)
-                others = others_of(holdings, rows, i, m, t, terms.initial)
-                if kind == TARGET:
-                    newer = False
-                    for other in range(n_o):
-                        rival = orders[live[other]]
-                        newer |= (
-                            rival.kind == TARGET
-                            and rival.id > order.id
-                            and rival.account == i
-                            and rival.instrument == m
-                            and rival.arrives <= t
-                        )
-                    if newer:
-                        order.status, order.why = CANCELLED, REPLACED
-                        continue
-                    want = max(order.qty, terms.floor)
-                    a = set_want(a, want)
-                    taken = bought if a.want > a.pos else sold
-                    large = enough(abs(want - a.pos) * ref, least_worth(want, terms))
-                    lacking = UNAFFORDABLE if large else TOO_SMALL
-                    a, fill = reach(a, ref, left, taken, volume, bar[6], bar[7], others, terms)
-                    maker, done, short = False, a.want == a.pos, a.want != want
-                    whole, lost = a.pos == order.qty, NO_SHORTS
-                else:
-                    fresh = order.arrives == t
-                    if kind == LIMIT and phase == 1 and fresh and order.post_only == 1:
-                        order.status, order.why = CANCELLED, WOULD_TAKE
-                        continue
-                    maker, lacking = kind == LIMIT and not (phase == 1 and fresh), UNAFFORDABLE
-                    rate = terms.maker if maker else terms.taker
-                    asked, closes = abs(order.qty), False
-                    if order.reduce_only == 1:
-                        asked = min(asked, reducible(a.pos, holding.held, side, phase))
-                        closes = asked > 0.0 and asked >= abs(a.pos) * (1.0 - ROUNDING)
-                        asked = abs(a.pos) if closes else asked
-                    if side < 0.0 and terms.floor == 0.0:
-                        asked = min(asked, max(0.0, a.pos))
-                    if asked == 0.0:  # nothing to reduce or to sell yet: only a resting order waits
-                        if kind == MARKET:
-                            drop(order, NOTHING_TO_REDUCE if order.reduce_only == 1 else NO_SHORTS)
-                        continue
-                    if kind == STOP:  # a stop that was hit is a market order from then on
-                        order.kind = MARKET
-                    qty = min(asked, left)
-                    least = 0.0 if closes else terms.min_notional
-                    unit = max(ref, order.price) if kind == LIMIT else ref  # as when it was taken
-                    if not enough(qty * unit, least):
-                        if kind != LIMIT and not enough(asked * unit, least):
-                            drop(order, TOO_SMALL)
-                        continue
-                    price = ref
-                    if not maker:
-                        taken = bought if side > 0.0 else sold
-                        price = taker_price(side, ref, qty, taken, volume, bar[6], bar[7], terms)
-                        if kind == LIMIT and side * (price - order.price) > 0.0:
-                            continue  # taking would cost more than the limit: it rests
-                    fits = affordable_qty(a, side, qty, ref, price, rate, others, terms)
-                    short = fits < qty
-                    if fits != abs(order.qty) and not (closes and fits == asked):
-                        fits = whole_lots(fits, terms)
-                    if not enough(fits * unit, least):
-                        if short:
-                            drop(order, UNAFFORDABLE)
-                        continue
-                    whole, lost = fits >= abs(order.qty), TOO_SMALL
-                    new_pos = a.pos + side * fits
-                    if abs(new_pos) <= ROUNDING * fits:  # sums of slices are not exact
-                        new_pos = 0.0
-                    a, fill = book(a, new_pos, price, ref, rate)
-                    order.qty -= fill.qty
-                    least = terms.min_notional if a.pos == 0.0 else least
-                    done = whole or not enough(abs(order.qty) * unit, least)
-                if fill.qty != 0.0:
-                    row = note(trades, count, order.id, t, i, m)
-                    row.maker, row.forced = maker, False
-                    row.qty, row.price, row.fee = fill.qty, fill.price, fill.fee
-                    count += 1
-                    left = max(0.0, left - abs(fill.qty))
-                    if not maker:
-                        bought += max(0.0, fill.qty)
-                        sold += max(0.0, -fill.qty)
-                    settle(order, fill.qty, fill.price, fill.fee)
-                    purses[i].turnover += abs(fill.qty) * fill.price
-                    note_start(holding, a, ref)
-                    put(purses[i], holding, a)
-                    if order.group > 0:
-                        for other in range(n_o):
-                            rival = orders[live[other]]
-                            if rival.group != order.group or rival.account != i:
-                                continue
-                            if rival.id == order.id or rival.status != OPEN:
-                                continue
-                            rest = abs(rival.qty) - abs(fill.qty)
-                            unit = rival.price if rival.kind in (LIMIT, STOP) else ref
-                            least = terms.min_notional
-                            if rival.reduce_only == 1:  # it may still be what closes the position
-                                least = ROUNDING * abs(rival.qty) * unit
-                            if done or rival.kind == TARGET or not enough(rest * unit, least):
-                                rival.status, rival.why = CANCELLED, PARTNER_FILLED
-                            else:
-                                rival.qty, rival.reduced = math.copysign(rest, rival.qty), 1
-                if done and whole and order.reduced == 1:
-                    order.status, order.why = PARTIAL, PARTNER_FILLED
-                elif done and whole:
-                    order.status = FILLED
-                elif short:
-                    drop(order, lacking)
-                elif done:
-                    drop(order, lost)
-        for k in range(n_o):
-            order = orders[live[k]]
-            arrived = order.instrument == m and order.arrives <= t
-            if arrived and order.immediate == 1 and order.status == OPEN:
-                order.status, order.why = EXPIRED, BAR_OVER
+            flow, count = play_phase(
+                orders, live, due, n_due, purses, holdings, rows, trades,
+                m, t, phase, touch, bar, terms, flow, count,
+            )  # fmt: skip
+        end_bar(orders, live, m, t, bar)
     if ctx.margin == 1:
         count = call_margin(ctx, purses, holdings, orders, live, trades, rows, t, count, True)
         cover_debts(purses, holdings, n_m)
-    for i in range(n_a):
-        equity = purses[i].cash
-        for m in range(n_m):
-            equity += holdings[i, m].pos * carray(pointer(rows[m] + t * 64), (8,), np.float64)[3]
-        purses[i].eq = equity
+    mark_accounts(purses, holdings, rows, t)
     return count
 
 
