@@ -108,10 +108,12 @@ umc-real: $(READY)       ## the active-inference trader on real bars, if they ar
 	$(BIN)/python scripts/umc_real.py --out docs/results
 
 MARL := $(BIN)/agent-gym marl
+AGAINST := --algos mappo,mappo-short,mappo-reuse,amal --seed 20 --looks-every 4000 --jobs 2 --out docs/results
 marl-results: $(READY)   ## what teams come to: MAPPO, reuse and AMAL, harder maps, diagnosis, ablation (hours)
-	$(MARL) compare --algos mappo --maps 3m,2s_vs_1sc --jobs 2 --out docs/results
-	$(MARL) compare --algos mappo,mappo-reuse,amal --maps 3m:kills@100000 --jobs 2 --out docs/results --name marl_kills
-	$(MARL) compare --algos mappo,mappo-reuse,amal --maps 3m@80000,2s_vs_1sc@80000 --jobs 2 --out docs/results --name marl_dense
+	$(MARL) compare --maps 3m:kills@100000 $(AGAINST) --name marl_kills
+	$(MARL) compare --maps 2s_vs_1sc@100000 $(AGAINST) --name marl_dense_2s
+	$(MARL) compare --maps 3m@80000 $(AGAINST) --name marl_dense
+	$(MARL) compare --algos mappo --maps 3m,2s_vs_1sc --seed 20 --jobs 2 --out docs/results
 	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seeds 5 --jobs 2 --out docs/results || test $$? = 4
 	$(MARL) compare --algos mappo --maps 2s3z,3s_vs_5z --seeds 5 --steps 250000 --jobs 2 --out docs/results --name marl_hard
 	$(MARL) ablation --maps 3m:kills@60000 --seeds 20 --jobs 2 --out docs/results

@@ -176,8 +176,9 @@ def test_the_record_says_what_happened(tmp_path):
     assert figures.ess == {"fresh": pytest.approx(1.0)}
 
 
-def test_the_team_of_the_best_look_is_kept_and_judged_from_fresh_starts(tmp_path, monkeypatch):
-    looked, wins = {}, iter([3, 5, 5, 1])
+def scripted_looks(monkeypatch, wins):
+    """Let looks come out as said, fresh starts two better; return who was looked at."""
+    looked, wins = {}, iter(wins)
 
     def scripted(policy, worlds, seeds):
         if worlds.n_envs == FRESH:
@@ -186,13 +187,40 @@ def test_the_team_of_the_best_look_is_kept_and_judged_from_fresh_starts(tmp_path
         return Look(worlds.n_envs, looked[policy.version], 0.0, 1.0)
 
     monkeypatch.setattr(session, "look_at", scripted)
-    record = train_team(small(), tmp_path)
+    return looked
+
+
+def without_mean():
+    return small().evaluation.model_copy(update={"mean_over": 0})
+
+
+def test_the_team_of_the_best_look_is_kept_and_judged_from_fresh_starts(tmp_path, monkeypatch):
+    looked = scripted_looks(monkeypatch, [3, 5, 5, 1])
+    record = train_team(small(evaluation=without_mean()), tmp_path)
     third = list(looked)[2]  # the second is as good, but has learned for less long
     assert (record.best.env_steps, record.best.look_wins, record.best.fresh.wins) == (720, 5, 7)
     assert record.best.model_hash == third == TeamPolicy.load(tmp_path / "best").version
     assert (record.final.wins, record.policy.version) == (3, list(looked)[3])
     written = json.loads((tmp_path / "training.json").read_text())
     assert run_of(written).best == 7 / FRESH
+    assert not record.best.mean
+    assert [row.mean_wins for row in record.curve] == [None] * 4
+
+
+def test_a_look_sees_the_mean_of_the_team_too(tmp_path, monkeypatch):
+    looked = scripted_looks(monkeypatch, [3, 4, 5, 6, 5, 5, 1, 2])  # the team, its mean, the team
+    record = train_team(small(), tmp_path)
+    assert [(row.wins, row.mean_wins) for row in record.curve] == [(3, 4), (5, 6), (5, 5), (1, 2)]
+    assert (record.best.env_steps, record.best.look_wins, record.best.mean) == (480, 6, True)
+    assert record.best.model_hash == list(looked)[3] == TeamPolicy.load(tmp_path / "best").version
+    assert json.loads((tmp_path / "training.json").read_text())["best"]["mean"] is True
+
+
+def test_looking_at_the_mean_changes_nothing_that_is_learned(tmp_path):
+    with_it = train_team(small(), tmp_path / "a")
+    without = train_team(small(evaluation=without_mean()), tmp_path / "b")
+    assert with_it.policy.version == without.policy.version
+    assert [row.wins for row in with_it.curve] == [row.wins for row in without.curve]
 
 
 def test_steps_to_a_win_rate_are_the_first_ones(tmp_path):

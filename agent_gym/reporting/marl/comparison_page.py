@@ -30,7 +30,8 @@ READING = """## How to read this
   figure is the interquartile mean over seeds, with a 95 % interval from seeds that are resampled
   within each task. *Worst seed* hides nothing.
 - *Best look*: the same fresh starts, won by the team of that look which won most of its own starts
-  (of equals the latest). It is picked by looks alone, and judged where nothing was picked.
+  (of equals the latest); at each look the team as it is and its mean over the last steps are seen
+  (`evaluation.mean_over`). It is picked by looks alone, and judged where nothing was picked.
 - *Mean over steps*: the area under the curve of greedy looks, all steps counted, those of
   auxiliary teams and of their selection included. It begins at 0 and is straight between looks; a
   training that stopped early stays where it was.

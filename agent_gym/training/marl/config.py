@@ -67,6 +67,11 @@ class EvaluationConfig(Config):
 
     every: int = Field(default=8_000, ge=1, description="environment steps between two looks")
     episodes: int = Field(default=256, ge=1, description="starts of a look, always the same")
+    mean_over: int = Field(
+        default=12_000,
+        ge=0,
+        description="a look sees the mean of the team over about so many last steps too; 0: not",
+    )
     final_episodes: int = Field(
         default=1_000, ge=1, description="fresh starts, after the last step"
     )

@@ -122,7 +122,12 @@ class Learner:
     @property
     def policy(self) -> TeamPolicy:
         """Return the policy as it is now; training it further changes nothing in the copy."""
-        return self._base.with_weights(arrays_of(self.parts.actor))
+        return self._base.with_weights(self.actor_weights)
+
+    @property
+    def actor_weights(self) -> Arrays:
+        """Return the numbers of the policy as they are now."""
+        return arrays_of(self.parts.actor)
 
     def learn(
         self,

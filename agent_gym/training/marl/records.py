@@ -42,6 +42,7 @@ Listener: TypeAlias = Callable[[Progress], None]
 class CurveRow:
     """A look, and the iteration before it.
 
+    ``mean_wins`` are those of the mean of the team over its last steps, None without one.
     ``train_win_rate`` and ``train_return`` are those of drawn actions, None if no episode ended;
     greedy figures are far ahead of them.
     """
@@ -51,6 +52,7 @@ class CurveRow:
     wins: int
     mean_return: float
     mean_length: float
+    mean_wins: int | None
     train_win_rate: float | None
     train_return: float | None
     policy_loss: float
@@ -67,12 +69,20 @@ class CurveRow:
         return self.wins / self.episodes
 
     @classmethod
-    def of(cls, env_steps: int, look: Look, episodes: Episodes, figures: LearnFigures) -> CurveRow:
+    def of(
+        cls,
+        env_steps: int,
+        look: Look,
+        mean: Look | None,
+        episodes: Episodes,
+        figures: LearnFigures,
+    ) -> CurveRow:
         """Return the row of a look."""
         told = asdict(figures)
         return cls(
             env_steps=env_steps,
             **asdict(look),
+            mean_wins=None if mean is None else mean.wins,
             train_win_rate=episodes.win_rate,
             train_return=episodes.mean_return,
             **{name: told[name] for name in cls.__slots__ if name in told},

@@ -17,6 +17,7 @@ from agent_gym.training.marl.collection import Collector
 from agent_gym.training.marl.config import TeamTrainConfig
 from agent_gym.training.marl.learner import Learner, LearnFigures
 from agent_gym.training.marl.looks import Look, look_at
+from agent_gym.training.marl.mean import MeanTeam
 from agent_gym.training.marl.mixing import Mixed, Mixer, alone
 from agent_gym.training.marl.records import CurveRow, Progress
 from agent_gym.training.marl.study import TEAM_ALONE, Heads
@@ -66,6 +67,7 @@ class Session:
         self.curve: list[CurveRow] = []
         self.told: list[AmalFigures] = []
         self.best: BestTeam | None = None
+        self.mean = MeanTeam(config.evaluation.mean_over)
         self.iteration = self.env_steps = 0
 
     def iterate(self) -> Progress:
@@ -95,11 +97,14 @@ class Session:
             self.past = [again, *self.past][: config.learn.reuse.iterations]
         self.env_steps += mixed.env_steps
         self.iteration += 1
+        self.mean.take_in(self.learner.actor_weights, mixed.env_steps)
         told = self._told(learned.figures)
         look = None
         if self._crossed(before, config.evaluation.every) or self.env_steps >= config.env_steps:
-            look = self._look()
-            self.curve.append(CurveRow.of(self.env_steps, look, mixed.episodes, learned.figures))
+            look, mean = self._look()
+            self.curve.append(
+                CurveRow.of(self.env_steps, look, mean, mixed.episodes, learned.figures)
+            )
         return Progress(
             self.iteration,
             self.env_steps,
@@ -110,10 +115,17 @@ class Session:
             told,
         )
 
-    def _look(self) -> Look:
-        policy = self.learner.policy
+    def _look(self) -> tuple[Look, Look | None]:
+        """Look at the team and at its mean, if there is one; keep who won most so far."""
+        policy, weights = self.learner.policy, self.mean.weights()
+        look = self._seen(policy, mean=False)
+        if weights is None:
+            return look, None
+        return look, self._seen(policy.with_weights(weights), mean=True)
+
+    def _seen(self, policy: TeamPolicy, *, mean: bool) -> Look:
         look = look_at(policy, self._judges, self._seeds.child("looks"))
-        self.best = better(self.best, BestTeam(policy, self.env_steps, look.wins))
+        self.best = better(self.best, BestTeam(policy, self.env_steps, look.wins, mean))
         return look
 
     def _told(self, figures: LearnFigures) -> AmalFigures | None:
@@ -158,6 +170,7 @@ class Session:
             "env_steps": self.env_steps,
             "best": None if self.best is None else self.best.values(),
         }
+        arrays |= {f"mean/{name}": array for name, array in self.mean.state().items()}
         if self.best is not None:
             arrays |= {f"best/{name}": array for name, array in self.best.policy.weights.items()}
         if self.mixer is not None:
@@ -176,6 +189,7 @@ class Session:
         ]
         self.curve = [CurveRow(**row) for row in values["curve"]]
         self.iteration, self.env_steps = values["iteration"], values["env_steps"]
+        self.mean.restore(under("mean/", arrays))
         self.best = best_of(values["best"], under("best/", arrays), self.learner.policy)
         if self.mixer is not None:
             self.mixer.restore(under("mixer/", arrays), values["mixer"])

@@ -155,7 +155,7 @@ def _confirmed(session: Session, final: Look) -> Confirmed:
     best = _best(session)
     last = best.policy.version == session.learner.policy.version
     fresh = final if last else session.judge(best.policy)
-    return Confirmed(best.env_steps, best.wins, fresh, best.policy.version)
+    return Confirmed(best.env_steps, best.wins, best.mean, fresh, best.policy.version)
 
 
 class _Watch:
