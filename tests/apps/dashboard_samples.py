@@ -124,6 +124,14 @@ class Reader:
         self.driver.get(f"{self.site.url}{path}")
         self.until(".content h1")
 
+    def refused(self, path: str) -> str:
+        """What a page says of an address that names nothing; programs are told by the status."""
+        assert self.complaints() == []
+        self.open(path)
+        (said,) = self.complaints()
+        assert "status of 404" in said
+        return self.text(".card.bad")
+
     def live(self) -> bool:
         """Whether the first view, which needs no script, has made way for the page itself."""
         return not self.all("#early")

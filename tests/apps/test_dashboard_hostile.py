@@ -104,7 +104,13 @@ def victim(hostile, tmp_path_factory):
 
 def unharmed(victim):
     assert victim.script("return window.harmed") is None
-    assert victim.complaints() == []
+    # An attack that is the name of nothing is refused; whatever else a page asks for is there.
+    own = f"{victim.site.url}{urlsplit(victim.driver.current_url).path}?"
+    refused = "the server responded with a status of 404"
+    others = [
+        each for each in victim.complaints() if not (each.startswith(own) and refused in each)
+    ]
+    assert others == []
     assert victim.hosts() <= {urlsplit(victim.site.url).netloc}
     assert (
         victim.script("return document.querySelectorAll('#main img, #main svg[onload]').length")

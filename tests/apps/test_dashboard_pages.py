@@ -61,8 +61,7 @@ def test_a_backtest_shows_candles_trades_and_curves_on_one_zoom(reader, site):
         told = [percent(each["market"]), percent(each["arms"]["rules/momentum"])]
         assert table[each["name"]][:3] == [f"{100 * each['share']:.1f} %", *told]
     assert len(by_name["price"]["markArea"]["data"]) > len(states)
-    reader.open("/dashboard/agents?name=../..")
-    assert "there is no such backtest" in reader.text(".card.bad")
+    assert "there is no such backtest" in reader.refused("/dashboard/agents?name=../..")
 
 
 def test_trajectories_are_found_by_filter(reader, site, store):
@@ -120,8 +119,7 @@ def test_the_long_trajectory_is_thinned_and_opened_anywhere(reader, site, store)
     part = store.steps_part(name, STEPS // 2, 1)
     assert reader.text("#reward") == number(float(part.reward[0]), 6)
     assert len(reader.chart("reward")["series"][0]["data"]) < 2_500
-    reader.open("/dashboard/replay?id=nothing")
-    assert "there is no such trajectory" in reader.text(".card.bad")
+    assert "there is no such trajectory" in reader.refused("/dashboard/replay?id=nothing")
 
 
 def test_a_training_shows_every_seed(reader, site):

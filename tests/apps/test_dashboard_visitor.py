@@ -54,7 +54,7 @@ def test_what_nobody_foresaw_is_told_with_a_mark_that_the_log_has_too(caplog):
     visit = Visit(None, Query.of("/dashboard/x", []), Words("en"), "read", "id", "name")
     with caplog.at_level(logging.ERROR):
         view = view_of(Page("/x", "runs", broken), visit)
-    assert not view.found
+    assert (view.status, view.found) == (500, False)
     said = view.blocks[0].html
     assert "Something unforeseen" in said
     assert "secret" not in said

@@ -66,17 +66,20 @@ async def _to_home(_request: Request) -> RedirectResponse:
     return RedirectResponse(f"{DASHBOARD}/", 307)
 
 
-def _builder(app: FastAPI, tokens: TokenFile, page: Page) -> Callable[[Request], Awaitable[None]]:
+def _builder(
+    app: FastAPI, tokens: TokenFile, page: Page
+) -> Callable[[Request], Awaitable[Response | None]]:
     def knows(visit: Visit) -> Visit | None:
         token = _living(tokens, visit.token_id)
         return None if token is None else replace(visit, role=token.role)
 
-    async def build(request: Request) -> None:
+    async def build(request: Request) -> Response | None:
         visit = _visit(app, request, page.path)
         view = await run.io_bound(view_of, page, visit)
         if view is None:  # the server is going down
-            return
+            return None
         show(page, PAGES, Screen(page, visit, knows), view, _theme(request))
+        return None if view.found else ui.context.client.build_response(request, view.status)
 
     return build
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from agent_gym.apps.api.front_door import DASHBOARD
+from agent_gym.apps.api.problems import status_of
 from agent_gym.apps.api.roles import Role, may
 from agent_gym.apps.api.service import Service
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.words import Words
-from agent_gym.core.errors import AgentGymError
+from agent_gym.core.errors import AgentGymError, ConfigError
 
 log = logging.getLogger(__name__)
 Option: TypeAlias = Mapping[str, Any]
@@ -70,11 +71,16 @@ Block: TypeAlias = Markup | Chart
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A page: its title and its blocks, from top to bottom."""
+    """A page: its title, its blocks from top to bottom, and what a program is told of it."""
 
     title: str
     blocks: tuple[Block, ...]
-    found: bool = True
+    status: int = 200
+
+    @property
+    def found(self) -> bool:
+        """Return whether it shows what was asked for."""
+        return self.status == 200
 
 
 class Stage(Protocol):
@@ -121,7 +127,7 @@ def view_of(page: Page, visit: Visit) -> View:
         return page.view(visit)
     except AgentGymError as error:
         told = failure(visit.words, error, f"{DASHBOARD}{page.back or page.path}")
-        return View(visit.words(f"nav.{page.name}"), (told,), found=False)
+        return View(visit.words(f"nav.{page.name}"), (told,), _status(error))
     except Exception:  # the border of a request: it becomes a recorded failure
         mark = secrets.token_hex(4)
         log.exception("unforeseen error %s in page %s", mark, page.name)
@@ -130,7 +136,12 @@ def view_of(page: Page, visit: Visit) -> View:
             "div", el("h2", words("error.unforeseen")), el("p", words("error.log", mark=mark))
         )
         block = Markup("error", el("section", said, class_="card bad", role="alert"))
-        return View(words(f"nav.{page.name}"), (block,), found=False)
+        return View(words(f"nav.{page.name}"), (block,), 500)
+
+
+def _status(error: AgentGymError) -> int:
+    """Return the status of an error; an address that cannot be shown names what is not there."""
+    return 404 if isinstance(error, ConfigError) else status_of(error)
 
 
 def failure(words: Words, error: AgentGymError, back: str) -> Markup:
