@@ -114,7 +114,7 @@ marl-results: $(READY)   ## what teams come to: MAPPO, reuse and AMAL, harder ma
 	$(MARL) compare --maps 2s_vs_1sc@100000 $(AGAINST) --name marl_dense_2s
 	$(MARL) compare --maps 3m@80000 $(AGAINST) --name marl_dense
 	$(MARL) compare --algos mappo --maps 3m,2s_vs_1sc --seed 20 --jobs 2 --out docs/results
-	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seeds 5 --jobs 2 --out docs/results || test $$? = 4
+	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seed 20 --seeds 5 --jobs 2 --out docs/results || test $$? = 4
 	$(MARL) compare --algos mappo --maps 2s3z,3s_vs_5z --seeds 5 --steps 250000 --jobs 2 --out docs/results --name marl_hard
 	$(MARL) ablation --maps 3m:kills@60000 --seeds 20 --jobs 2 --out docs/results
 

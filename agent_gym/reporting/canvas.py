@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from io import BytesIO
 from itertools import cycle
@@ -47,12 +47,28 @@ def looks(count: int) -> list[tuple[str, Any]]:
     return [(colour, DASHES[(at // len(PALETTE)) % len(DASHES)]) for colour, at in pairs]
 
 
-def new_figure(width: int, height: int, columns: int = 1, rows: int = 1) -> tuple[Figure, Any]:
-    """Return a figure of a size in pixels of the page, and its panels as a flat list."""
+def new_figure(
+    width: int,
+    height: int,
+    columns: int = 1,
+    rows: int = 1,
+    heights: Sequence[float] | None = None,
+) -> tuple[Figure, Any]:
+    """Return a figure of a size in pixels of the page, and its panels as a flat list.
+
+    Args:
+        width: Of all panels together.
+        height: Likewise.
+        columns: Panels beside each other.
+        rows: Panels below each other.
+        heights: How high each row is beside the others; all alike, if nothing is said.
+    """
     layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06, hspace=0.04, wspace=0.03)
     figure = Figure(figsize=(width / POINTS, height / POINTS), layout=layout, facecolor=PAPER)
     FigureCanvasAgg(figure)
-    panels: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).flat)
+    panels: list[Axes] = list(
+        figure.subplots(rows, columns, squeeze=False, height_ratios=heights).flat
+    )
     for panel in panels:
         clean(panel)
     return figure, panels

@@ -101,6 +101,8 @@ def test_who_stops_early_stays_where_it_was():
     assert early.area(BUDGET) == pytest.approx(whole.area(BUDGET))
     assert horizon([early, whole]) == BUDGET
     assert horizon([whole, team(1, env_steps=60_000, budget=60_000)]) == 60_000
+    late = team(2, env_steps=BUDGET + 300)
+    assert horizon([early, late, team(3, env_steps=2 * BUDGET, budget=2 * BUDGET)]) == BUDGET + 300
 
 
 def test_a_comparison_tells_who_did_not_get_there():

@@ -50,6 +50,8 @@ def report(**values):
     bounds = {"leaks": (None, 0), "calibration": (0.2, None), "bonus_ratio": (0.02, 0.5)}
     given = {"leaks": 0, "calibration": 0.3, "bonus_ratio": 0.1} | values
     return {
+        "env_steps": 4_000,
+        "iterations": [told(step) for step in range(1_000, 4_001, 1_000)],
         "figures": {
             name: {
                 "value": value,
@@ -63,6 +65,17 @@ def report(**values):
             for name, value in given.items()
         }
     }
+
+
+def told(step):
+    """What AMAL says of an iteration: it is calibrated early, and no auxiliary team went out."""
+    early = step < 2_500
+    plain = {"information": 1.0, "model_r2": 0.5, "lambda_info": 0.1, "ess": None, "cem_kl": None}
+    return plain | {"env_steps": step, "calibration": 0.3 if early else 0.15}
+
+
+def diagnosis(reports):
+    return {"figures": over_seeds(reports), "reports": reports, "manifest": MANIFEST}
 
 
 def words_of(picture):
@@ -153,7 +166,9 @@ def test_the_page_of_an_ablation_names_what_does_nothing(tmp_path):
     _, page, picture = places(tmp_path, ABLATION)
     text = page.read_text()
     assert "2 of 6 differences to `amal` can be told from nothing." in text
-    assert "is not shown to do anything: same." in text
+    assert "4 of them had no chance of it" in text
+    assert "wins may still be off by: same (+0.0 to +0.0 points)." in text
+    assert "*final wins*: share of fresh starts" in text
     assert "| `slow` | `learn.epochs` = 1 |" in text
     assert text.count("| differs |") == 2
     assert "slow" in words_of(picture)
@@ -161,7 +176,7 @@ def test_the_page_of_an_ablation_names_what_does_nothing(tmp_path):
 
 def test_the_page_of_a_diagnosis_shows_what_was_missed(tmp_path):
     reports = [report(), report(calibration=0.0), report(calibration=0.1)]
-    document = {"figures": over_seeds(reports), "manifest": MANIFEST}
+    document = diagnosis(reports)
     write_diagnosis(tmp_path, document)
     _, page, picture = places(tmp_path, DIAGNOSIS)
     text = page.read_text()
@@ -170,7 +185,11 @@ def test_the_page_of_a_diagnosis_shows_what_was_missed(tmp_path):
     )
     assert "by construction. Missed: `calibration`." in text
     assert "| 1 of 3 | **missed** |" in text
+    assert "| calibration | 0.3 | 0.15 |" in text
+    assert "| `leaks` | rows of auxiliary teams" in text
+    assert "| divergence of auxiliary teams, nats | - | - |" in text  # nobody went out
     assert "bonus ratio" in words_of(picture)
+    assert "information, nats" in words_of(picture)
     assert missed_of(document) == ["calibration"]
 
 
@@ -199,7 +218,7 @@ def test_equal_documents_give_equal_files(tmp_path):
     studies = (
         (COMPARISON, write_comparison, comparison()),
         (ABLATION, write_ablation, ablation()),
-        (DIAGNOSIS, write_diagnosis, {"figures": over_seeds([report()]), "manifest": MANIFEST}),
+        (DIAGNOSIS, write_diagnosis, diagnosis([report()])),
     )
     for name, write, document in studies:
         for side in ("a", "b"):

@@ -59,7 +59,7 @@ class MatrixWorlds:
         set_generator_state(self._rng, state.values["rng"])
 
 
-def game(folder, payoff, *, seed=0, shuffled=False, steps=4_800, **learn):
+def game(folder, payoff, *, seed=0, shuffled=False, steps=4_800, amal=None, **learn):
     """Train on a matrix and return the record."""
     config = TeamTrainConfig(
         seed=seed,
@@ -68,6 +68,7 @@ def game(folder, payoff, *, seed=0, shuffled=False, steps=4_800, **learn):
         n_steps=10,
         network=NetworkConfig(hidden=16, layers=1),
         learn=LearnConfig(learning_rate=3e-3, last_rate=1.0, epochs=5, **learn),
+        amal=amal,
         evaluation=EvaluationConfig(every=steps, episodes=4, final_episodes=4),
     )
 

@@ -36,7 +36,7 @@ def shown_trainings(jobs: Sequence[TeamJob], workers: int) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        say("Stopped. What was played is kept; the same command goes on from there, to the bit.")
+        say("Stopped. The same command goes on from the last checkpoint of each, to the bit.")
         raise
     finally:
         stop.set()

@@ -197,10 +197,15 @@ def task_name(battle: str, reward: str) -> str:
 
 
 def horizon(runs: Sequence[TeamRun]) -> int:
-    """Return until when all runs of a task are known, so that none is judged by more steps."""
+    """Return until when runs of a task are judged: the end of those with the smallest budget.
+
+    A training ends with the iteration in which its last step falls, so some end a little later than
+    others. The last look counts for all of them; what has ended before stays as it was.
+    """
     if not runs:
         raise DataError("there is nothing to compare", found="no runs")
-    return min(run.end for run in runs)
+    least = min(run.budget for run in runs)
+    return max(run.end for run in runs if run.budget == least)
 
 
 def by_task(runs: Iterable[TeamRun]) -> dict[str, dict[str, dict[int, TeamRun]]]:

@@ -7,9 +7,11 @@ from typing import Any
 
 from agent_gym.reporting.marl.words import (
     DIFFERENCE_HEADS,
+    SHORT,
     difference_row,
     idle_words,
     percent_interval,
+    power_words,
     time_words,
 )
 from agent_gym.reporting.text import many
@@ -25,7 +27,8 @@ def ablation_markdown(document: Mapping[str, Any], picture: str) -> str:
     parts = [
         "# Teams: what each part is worth",
         f"{sure} of {many(len(found), 'difference')} to `{document['reference']}` can be told from "
-        f"nothing. {idle_words(document)}",
+        f"nothing. {power_words(document)}",
+        idle_words(document),
         f"![Differences]({picture})",
         "## Differences",
         table(DIFFERENCE_HEADS, [difference_row(one) for one in found]),
@@ -58,7 +61,7 @@ def _reached(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _reading(document: Mapping[str, Any]) -> str:
-    metrics = "; ".join(f"*{name}*: {text}" for name, text in document["metrics"].items())
+    metrics = "; ".join(f"*{SHORT[name]}*: {text}" for name, text in document["metrics"].items())
     return (
         "## How to read this\n\n"
         "All arms of a seed begin with the same networks and starts, so differences are paired. "

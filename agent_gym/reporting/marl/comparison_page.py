@@ -36,7 +36,7 @@ READING = """## How to read this
   auxiliary teams and of their selection included. It begins at 0 and is straight between looks; a
   training that stopped early stays where it was.
 - *Steps to 80 % and 95 %*: the first look that shows it, as censored data: median by Kaplan and
-  Meier with the interval of Brookmeyer and Crowley; `?` is an end that was not reached. "8 of
+  Meier with the interval of Brookmeyer and Crowley; `?` is an end that it does not have. "8 of
   10" says how many seeds got there in time; without a median fewer than half did. A look has few
   episodes and looks are some thousand steps apart, so times are no finer than that, and a ratio of
   two early ones is coarse.

@@ -27,11 +27,12 @@ from agent_gym.reporting.canvas import (
     title,
     title_and_names,
 )
-from agent_gym.reporting.marl.words import SHORT
+from agent_gym.reporting.marl.words import OVER_TIME, SHORT
 
 HALF = WIDE // 2
 TIMED = "0.8"
 SEEN = 0.02  # a share of wins that can be told from the bottom of a frame
+COLUMNS, STRETCHES = 3, 25
 GOOD, BAD, SHOWN = PALETTE[0], PALETTE[1], FAINT
 
 
@@ -156,13 +157,19 @@ def ablation_svg(document: Mapping[str, Any]) -> str:
 
 
 def diagnosis_svg(document: Mapping[str, Any]) -> str:
-    """Return every figure beside its bounds, each on a scale of its own; seeds are faint dots."""
+    """Return figures over the steps, then each beside its bounds, on a scale of its own.
+
+    A faint line or dot is a seed.
+    """
     found = {name: one for name, one in document["figures"].items() if one["value"] is not None}
-    rows = max(1, -(-len(found) // 3))
-    drawn, panels = new_figure(WIDE, 86 * rows, columns=3, rows=rows)
-    for panel in panels[len(found) :]:
+    curves, rows = -(-len(OVER_TIME) // COLUMNS), -(-len(found) // COLUMNS)
+    tall = [2.0] * curves + [1.0] * rows
+    drawn, panels = new_figure(WIDE, int(86 * sum(tall)), COLUMNS, len(tall), tall)
+    for panel, name in zip(panels, OVER_TIME, strict=False):
+        _over_steps(panel, name, document["reports"])
+    for panel in panels[curves * COLUMNS + len(found) :]:
         panel.set_axis_off()
-    for panel, (name, one) in zip(panels, found.items(), strict=False):
+    for panel, (name, one) in zip(panels[curves * COLUMNS :], found.items(), strict=False):
         low, high = one["interval"] or (None, None)
         seeds = [value for value in one["by_seed"] if value is not None]
         panel.plot(seeds, [0.0] * len(seeds), "o", ms=4.0, color=FAINT, alpha=0.4)
@@ -176,6 +183,26 @@ def diagnosis_svg(document: Mapping[str, Any]) -> str:
         panel.xaxis.set_major_locator(round_numbers(4))
         title(panel, f"{name.replace('_', ' ')}: {one['bound']}", above=3.0)
     return _text(drawn)
+
+
+def _over_steps(panel: Axes, name: str, reports: Sequence[Mapping[str, Any]]) -> None:
+    """Draw what is told of every iteration, as means over stretches of the training."""
+    edges = np.linspace(0.0, max(report["env_steps"] for report in reports), STRETCHES + 1)
+    middles = 0.5 * (edges[1:] + edges[:-1])
+    lines = []
+    for report in reports:
+        told = [row for row in report["iterations"] if row[name] is not None]
+        steps, values = ([row[key] for row in told] for key in ("env_steps", name))
+        weights = [np.histogram(steps, edges, weights=each)[0] for each in (values, None)]
+        with np.errstate(invalid="ignore"):
+            lines.append(weights[0] / weights[1])
+        panel.plot(middles, lines[-1], color=FAINT, lw=0.8, alpha=0.5)
+    known = np.ma.masked_invalid(np.array(lines))
+    panel.plot(middles, known.mean(axis=0).filled(np.nan), color=GOOD, lw=2.0)
+    panel.set_xlim(0.0, edges[-1])
+    step_axis(panel, WIDE // COLUMNS)
+    panel.yaxis.set_major_locator(round_numbers(4))
+    title(panel, OVER_TIME[name], above=3.0)
 
 
 def _bar(

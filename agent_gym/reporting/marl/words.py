@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from agent_gym.evaluation.marl.ablation import AREA, FINAL, STEPS
+from agent_gym.evaluation.marl.ablation import AREA, FINAL, LEVEL, STEPS
 from agent_gym.reporting.canvas import steps_text
 from agent_gym.reporting.text import DASH, chance, many, number
 
@@ -28,6 +29,15 @@ DIFFERENCE_HEADS = ("task", "arm", "figure", "difference", "95 %", "p (Holm)", "
 SPENT_HEADS = ("algorithm", "seeds", "auxiliary steps, share of all", "weight of the bonus")
 BRIEF = ("algorithm", "seeds", "final wins", "mean over steps", "steps to 80 %", "CPU s")
 """What fits a terminal."""
+OVER_TIME = {
+    "calibration": "calibration",
+    "information": "information, nats",
+    "model_r2": "model: R2 of held-out battles",
+    "ess": "effective share of auxiliary rows",
+    "cem_kl": "divergence of auxiliary teams, nats",
+    "lambda_info": "weight of the bonus",
+}
+"""What is told of every iteration, and what a reader calls it."""
 SHORT = {AREA: "mean over steps", FINAL: "final wins", STEPS: "steps to 80 %"}
 
 
@@ -201,12 +211,41 @@ def idle_words(document: Mapping[str, Any]) -> str:
     arms = list(dict.fromkeys(one["arm"] for one in document["comparisons"]))
     if arms and set(arms) <= set(few):
         return f"There are too few seeds to say that a part does nothing: {least} are needed."
-    idle = ", ".join(document["idle"]) or "none"
+    idle = ", ".join(_still_possible(name, document) for name in document["idle"]) or "none"
     words = (
         "Arms whose interval holds 0 in every figure on every task, so that what they change is "
-        f"not shown to do anything: {idle}."
+        f"not shown to do anything, with what their final wins may still be off by: {idle}."
     )
     return f"{words} Too few seeds to say so: {', '.join(few)}." if few else words
+
+
+def _still_possible(arm: str, document: Mapping[str, Any]) -> str:
+    """Return an arm with the interval of its final wins: what is not shown need not be nothing."""
+    own = [
+        f"{_gap(FINAL, one['low'])} to {_gap(FINAL, one['high'])}"
+        for one in document["comparisons"]
+        if (one["arm"], one["metric"]) == (arm, FINAL)
+    ]
+    return f"{arm} ({'; '.join(own)} points)"
+
+
+def power_words(document: Mapping[str, Any]) -> str:
+    """Say how many differences had no chance to be told from nothing, however large they are.
+
+    Pairs that are equal say nothing, and a p-value is multiplied by how many are asked for.
+
+    Example:
+        >>> one = {"metric": "final", "differences": [0.0, 0.1, 0.2, 0.0]}
+        >>> power_words({"comparisons": [one, one]})
+        '2 of them had no chance of it: too few pairs differ at all.'
+    """
+    found = document["comparisons"]
+    asked = Counter(one["metric"] for one in found)
+    hopeless = sum(
+        asked[one["metric"]] * 2.0 ** (1 - sum(gap != 0.0 for gap in one["differences"])) >= LEVEL
+        for one in found
+    )
+    return f"{hopeless} of them had no chance of it: too few pairs differ at all."
 
 
 def seeds_words(own: Mapping[str, Any]) -> str:

@@ -108,7 +108,7 @@ class TeamTrainConfig(Config):
     evaluation: EvaluationConfig = Field(default=EvaluationConfig(), description="how it is judged")
     stopping: StoppingConfig | None = Field(default=None, description="null: play all steps")
     checkpoint_every: int = Field(
-        default=50_000, ge=1, description="environment steps between checkpoints; changes no number"
+        default=10_000, ge=1, description="environment steps between checkpoints; changes no number"
     )
 
     @model_validator(mode="after")

@@ -231,7 +231,7 @@ class AMALAgent:
 
 
 def rank_correlation(one: FloatArray, other: FloatArray) -> float | None:
-    """Return Spearman's correlation; None if one of them does not vary."""
-    if np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
+    """Return Spearman's correlation; None if one of them does not vary, or there is none."""
+    if not one.size or np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
         return None
     return float(spearmanr(one, other).statistic)
