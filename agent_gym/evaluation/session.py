@@ -96,7 +96,7 @@ def session_sheet(comparison: Comparison) -> Sheet:
     if short is not None:
         sheet = replace(
             sheet,
-            figures={arm: _without(found) for arm, found in sheet.figures.items()},
+            figures={arm: without_ratios(found) for arm, found in sheet.figures.items()},
             intervals={k: v for k, v in sheet.intervals.items() if k not in RATIOS},
             notes=(*sheet.notes, short),
         )
@@ -107,7 +107,8 @@ def session_sheet(comparison: Comparison) -> Sheet:
     return replace(sheet, fills=None, trips=None, notes=(*sheet.notes, note))
 
 
-def _without(figures: Mapping[str, Number]) -> dict[str, Number]:
+def without_ratios(figures: Mapping[str, Number]) -> dict[str, Number]:
+    """Return figures without those that a few days say nothing of."""
     return {name: None if name in RATIOS else value for name, value in figures.items()}
 
 

@@ -11,6 +11,7 @@ from agent_gym.apps.cli import demo as module
 from agent_gym.apps.cli.main import main
 from agent_gym.core.errors import VenueError
 from agent_gym.core.registry import names
+from agent_gym.evaluation.saved import read_backtest, saved_backtests
 from agent_gym.rollouts.store import StepStore
 from tests.apps.cli_samples import Call, make_call, name_walk
 
@@ -52,9 +53,11 @@ def test_everything_is_there(made):
     found = {path.name for path in made.iterdir()}
     assert found == {
         "chart.png",
+        "charts.json",
         "equity.parquet",
         "fills.parquet",
         "manifest.json",
+        "regimes.json",
         "report.html",
         "results.json",
         "steps",
@@ -103,6 +106,13 @@ def test_it_goes_home_and_says_where(call, monkeypatch, tmp_path):
     assert (tmp_path / "demo" / "report.html").is_file()
     assert "report.html" in "".join(out.split())
     assert "rules/buy-hold" in out
+
+
+def test_the_dashboard_finds_it(made):
+    (listed,) = saved_backtests(made.parent)
+    assert listed.name == "demo"
+    assert listed.results["agent"] == "rules/sma-cross"
+    assert read_backtest(made.parent, "demo").charts["linked"]["series"]
 
 
 def test_json_is_one_document(call, tmp_path):

@@ -76,6 +76,7 @@ def test_a_bot_trades_from_the_first_bar_to_the_last_and_is_judged(tmp_path):
     assert results["baselines"]["rules/buy-hold"]["metrics"]["trades"] == 1
     names = {path.name for path in folder.iterdir()}
     assert names >= {"report.html", "chart.png", "orders.json", "equity.parquet", "fills.parquet"}
+    assert "charts.json" in names
     assert "Sandbox session of ann" in (folder / "report.html").read_text()
     with TrajectoryStore.open(folder=tmp_path / "trajectories") as store:
         rows = {row.agent: row for row in store.page().rows}

@@ -1,6 +1,7 @@
 """Backtests that were saved: listed, read back, and drawn as they were."""
 
 import json
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -80,5 +81,32 @@ def test_a_broken_file_is_named(folder, tmp_path):
         place = tmp_path / text.replace("[", "b") / "one"
         place.mkdir(parents=True)
         (place / "results.json").write_text(text)
+        (place / "equity.parquet").touch()
         with pytest.raises(DataError, match=r"backtest"):
             read_backtest(place.parent, "one")
+
+
+def test_everything_in_the_folder_of_results_is_found(folder, tmp_path):
+    places = ("backtests/one", "backtests/demo", "demo", "sandbox/s1/ann", "mine")
+    for place in (*places, "reports/runs/n1", ".demo.tmp", "a/b/c/d/e"):
+        copytree(folder / "one", tmp_path / place)
+    (tmp_path / "umc" / "walk").mkdir(parents=True)
+    (tmp_path / "umc" / "walk" / "results.json").write_text("{}")
+    names = [each.name for each in saved_backtests(tmp_path)]
+    assert names == ["backtests/demo", "demo", "mine", "one", "sandbox/s1/ann"]
+    for name in names:
+        assert read_backtest(tmp_path, name).charts
+        assert len(last_fills(tmp_path, name, 1)) == len(last_positions(tmp_path, name)) == 1
+
+
+def test_a_short_session_has_no_ratios(folder, tmp_path):
+    place = copytree(folder / "one", tmp_path / "sandbox" / "s1" / "ann")
+    results = json.loads((place / "results.json").read_text())
+    results["manifest"]["config"]["sandbox"] = {}
+    for years, shown in ((1.0, True), (0.01, False)):
+        results["metrics"]["years"] = years
+        (place / "results.json").write_text(json.dumps(results))
+        found = read_backtest(tmp_path, "sandbox/s1/ann").results
+        arms = [found, *found["baselines"].values()]
+        assert any(arm["metrics"]["sharpe"] is not None for arm in arms) == shown
+        assert found["metrics"]["max_drawdown"] == results["metrics"]["max_drawdown"]

@@ -27,6 +27,7 @@ from agent_gym.core.types import Agent
 from agent_gym.evaluation.backtest import BacktestConfig, BacktestEngine
 from agent_gym.evaluation.baselines import BASELINES, Comparison, compare, label_of
 from agent_gym.evaluation.results import RESULTS, staged
+from agent_gym.evaluation.saved import write_comparison
 from agent_gym.evaluation.stepwise import EPISODE, TRADER, build_world
 from agent_gym.evaluation.tearsheet import Sheet, write_sheet
 from agent_gym.markets.bars import Bars
@@ -125,8 +126,8 @@ def run_plan(plan: Plan, stage: Path, done: Callable[[str], None]) -> Shown:
     episode = record(bars, config, plan.seed, stage / STEPS)
     done("steps")
     shown = Shown(comparison, quality, episode)
-    comparison.main.write(stage)
     sheet = sheet_from(comparison, title="Agent Gym demo")
+    write_comparison(comparison, _for_picture(sheet), stage)
     write_sheet(stage / CHART, _for_picture(sheet))
     write_sheet(stage / REPORT, sheet)
     write_json(stage / MANIFEST, comparison.main.manifest.model_dump(mode="json"))

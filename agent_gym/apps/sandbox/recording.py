@@ -18,7 +18,8 @@ from agent_gym.core.errors import StoreError
 from agent_gym.core.files import write_json
 from agent_gym.core.types import Decision, Nanos, Observation, Outcome, Role, Step
 from agent_gym.evaluation.baselines import Comparison
-from agent_gym.evaluation.results import RESULTS, staged
+from agent_gym.evaluation.results import staged
+from agent_gym.evaluation.saved import write_comparison
 from agent_gym.evaluation.session import (
     SessionOrigin,
     judge_session,
@@ -120,8 +121,7 @@ class Recording:
         trading, floor = self._session.trading, self._session.floor
         mine = [one for one in floor.tickets.values() if one.account == comparison.subject]
         with staged(folder) as stage:
-            comparison.main.write(stage)
-            write_json(stage / RESULTS, comparison.payload())
+            write_comparison(comparison, sheet, stage)
             write_json(stage / ORDERS, {"orders": [trading.words(one) for one in mine]})
             write_sheet(stage / CHART, sheet)
             write_sheet(stage / REPORT, sheet)

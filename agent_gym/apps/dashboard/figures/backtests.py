@@ -1,15 +1,13 @@
-"""Saved backtests: the figures of a run and its baselines, and the charts that were kept."""
+"""Saved backtests and sessions: figures of a run and its baselines, and the charts kept."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from agent_gym.apps.api.service import Service
 from agent_gym.evaluation.figures import FIGURES, Figure
 from agent_gym.evaluation.saved import (
-    FOLDER,
     SavedBacktest,
     last_fills,
     last_positions,
@@ -41,12 +39,12 @@ class BacktestFigures:
 
 def backtest_list(service: Service) -> tuple[SavedBacktest, ...]:
     """Return the backtests in the folder that is served."""
-    return saved_backtests(_folder(service))
+    return saved_backtests(service.folder.path)
 
 
 def backtest_figures(service: Service, name: str) -> BacktestFigures:
-    """Return one backtest by the name of its folder."""
-    folder = _folder(service)
+    """Return one backtest by its name in the list."""
+    folder = service.folder.path
     saved = read_backtest(folder, name)
     results = saved.results
     arms = {str(results.get("label", results["agent"])): results["metrics"]}
@@ -63,7 +61,3 @@ def backtest_figures(service: Service, name: str) -> BacktestFigures:
         fills=last_fills(folder, name, FILLS).to_dicts(),
         last=last_positions(folder, name).to_dicts()[0],
     )
-
-
-def _folder(service: Service) -> Path:
-    return service.folder.path / FOLDER
