@@ -15,6 +15,7 @@ __all__ = [
     "DASH",
     "SAME",
     "chance",
+    "difference",
     "epoch_s",
     "finite",
     "interval",
@@ -81,6 +82,19 @@ def percent(value: float | None) -> str:
     if abs(hundredfold) >= 1e6:
         return f"{hundredfold:+.2e} %"
     return f"{hundredfold:+.{2 if abs(hundredfold) < 100.0 else 1}f} %"
+
+
+def difference(relative: float | None, absolute: float | None) -> str:
+    """Return a change in percent, or as it is where there is nothing to divide by.
+
+    Example:
+        >>> difference(0.5, 2.0), difference(None, 0.02815), difference(None, None)
+        ('+50.00 %', '+0.02815', '-')
+    """
+    if relative is not None:
+        return percent(relative)
+    shown = number(absolute)
+    return f"+{shown}" if absolute is not None and absolute > 0.0 else shown
 
 
 def chance(value: float | None) -> str:

@@ -10,11 +10,13 @@ from sqlalchemy.engine import Engine
 from agent_gym.apps.api import ServiceSettings
 from agent_gym.apps.api.service import opened
 from agent_gym.apps.dashboard.charts import spoken
+from agent_gym.apps.dashboard.figures.home import history_of
 from agent_gym.apps.dashboard.pages import PAGES
 from agent_gym.apps.dashboard.phrases import book, translated
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.view import Chart, Markup, Visit, view_of
 from agent_gym.apps.dashboard.words import Words
+from agent_gym.pipeline.nightly.history import RunHistory
 from scripts.seed_dashboard import seed
 from tests.apps.dashboard_samples import ADDRESSES, PAYLOADS
 
@@ -142,3 +144,21 @@ def test_a_page_asks_a_bounded_number_of_questions(full):
             assert len(asked) <= 40, address
     finally:
         event.remove(Engine, "before_cursor_execute", count)
+
+
+def test_a_run_says_on_which_seeds_its_figures_stand(full, monkeypatch):
+    service, names = full
+    said = html(shown(service, f"/run?id={names['run']}"))
+    assert "What the gate found: means over the fixed seeds" in said
+    assert "16 fixed" in said
+    kept = RunHistory.run_diff(history_of(service), names["run"])
+    first, second = kept["regressions"]
+    fresh = {"stage": "confirm", "n": 256, "delta_rel": None, "delta_abs": 0.02815, "p_holm": None}
+    first |= fresh | {"p": 0.03, "ci95": [0.027, 0.0293]}
+    monkeypatch.setattr(RunHistory, "run_diff", lambda *_: kept)
+    said = html(shown(service, f"/run?id={names['run']}"))
+    for cell in ("256 fresh seeds where", "+0.02815", "256 fresh", "[0.027, 0.0293]", "0.03"):
+        assert cell in said
+    second |= fresh | {"n": 128}
+    said = html(shown(service, f"/run?id={names['run']}", "ru"))
+    assert "средние по новым сидам (128-256)" in said

@@ -26,11 +26,10 @@ from agent_gym.reporting.nightly.verdict import (
 from agent_gym.reporting.text import (
     SAME,
     chance,
+    difference,
     interval,
     many,
-    number,
     one_line,
-    percent,
     two_numbers,
 )
 
@@ -155,10 +154,7 @@ def change(finding: Finding) -> str:
     """Return the change of a metric; ``~`` where no difference was seen."""
     if word_of(finding) in SAME_WORDS:
         return SAME
-    if finding.delta_rel is not None:
-        return percent(finding.delta_rel)
-    shown = number(finding.delta_abs)
-    return f"+{shown}" if finding.delta_abs is not None and finding.delta_abs > 0.0 else shown
+    return difference(finding.delta_rel, finding.delta_abs)
 
 
 def _better(findings: Sequence[Finding]) -> str:

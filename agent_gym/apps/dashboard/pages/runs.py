@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast, get_args
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast, get_args
 
 from agent_gym.apps.dashboard.figures.home import history_of
 from agent_gym.apps.dashboard.figures.runs import VERDICTS, RunsFigures, runs_figures
@@ -23,8 +24,10 @@ from agent_gym.apps.dashboard.view import Block, Markup, Page, View, Visit, card
 from agent_gym.apps.dashboard.words import Words
 from agent_gym.pipeline.nightly.history import Light, RunFilter, RunRow, Sort
 from agent_gym.reporting.nightly.documents import KEYS
-from agent_gym.reporting.text import number, percent
+from agent_gym.reporting.text import chance, difference, interval, number
 
+Entry: TypeAlias = dict[str, Any]
+FRESH = "confirm"  # the stage of the gate that plays again on seeds nobody has seen
 SIZE = 50
 LIGHTS = get_args(Light)
 SORTS = get_args(Sort)
@@ -198,15 +201,11 @@ def one(visit: Visit) -> View:
     return View(words("runs.one", run=run_id), tuple(blocks))
 
 
-def _found(words: Words, run: RunRow, diff: dict[str, list[dict[str, object]]]) -> list[Block]:
+def _found(words: Words, run: RunRow, diff: dict[str, list[Entry]]) -> list[Block]:
     """Return what the gate found, the worst first."""
     names = {key: word for word, key in KEYS.items()}
-    rows = [
-        _finding(words, run.suite, names[list_name], each)
-        for list_name in SHOWN_LISTS
-        for each in diff.get(list_name, [])
-    ]
-    if not rows:
+    found = [(names[key], each) for key in SHOWN_LISTS for each in diff.get(key, [])]
+    if not found:
         return []
     heads = [
         words("metric.name"),
@@ -214,20 +213,40 @@ def _found(words: Words, run: RunRow, diff: dict[str, list[dict[str, object]]]) 
         words("metric.base"),
         words("metric.now"),
         words("metric.change"),
+        words("metric.seeds"),
+        words("metric.loss"),
+        words("metric.p"),
         words("runs.why"),
         words("metric.replay"),
     ]
-    made = table(words("runs.found"), heads, rows, numbers=(2, 3, 4))
+    rows = [_finding(words, run.suite, word, each) for word, each in found]
+    caption = _played_on(words, [each for _, each in found])
+    made = table(caption, heads, rows, numbers=range(2, 8))
     return [Markup("found", made, wide=True)]
 
 
-def _finding(words: Words, suite: str, word: str, each: dict[str, object]) -> list[Part]:
+def _played_on(words: Words, found: Sequence[Entry]) -> str:
+    """Return the heading: on how many seeds the figures are means, and which seeds these are."""
+    counts = [int(each["n"]) for each in found if each["stage"] == FRESH]
+    if not counts:
+        return words("runs.found_fixed")
+    least, most = min(counts), max(counts)
+    n = str(most) if least == most else f"{least}-{most}"
+    return words("runs.found_fresh" if len(counts) == len(found) else "runs.found_both", n=n)
+
+
+def _finding(words: Words, suite: str, word: str, each: Entry) -> list[Part]:
+    fresh = "runs.fresh" if each["stage"] == FRESH else "runs.fixed"
+    adjusted = each["p_holm"]
     return [
         metric_link(suite, str(each["id"])),
         el("span", words.known("word", word), class_=f"tag {WORD_TONES.get(word, '')}".strip()),
-        number(cast(float | None, each["base"])),
-        number(cast(float | None, each["cand"])),
-        percent(cast(float | None, each["delta_rel"])),
+        number(each["base"]),
+        number(each["cand"]),
+        difference(each["delta_rel"], each["delta_abs"]),
+        words(fresh, n=each["n"]) if each["n"] else "-",
+        interval(each["ci95"]),
+        chance(each["p"] if adjusted is None else adjusted),
         words.said(str(each["why"])),
         el("code", str(each["replay"] or "")),
     ]
