@@ -11,12 +11,15 @@ from agent_gym.apps.api import ServiceSettings
 from agent_gym.apps.api.service import opened
 from agent_gym.apps.dashboard.charts import spoken
 from agent_gym.apps.dashboard.figures.home import history_of
+from agent_gym.apps.dashboard.figures.models import deploy, moves_of, rollback
 from agent_gym.apps.dashboard.pages import PAGES
 from agent_gym.apps.dashboard.phrases import book, translated
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.view import Chart, Markup, Visit, view_of
 from agent_gym.apps.dashboard.words import Words
+from agent_gym.core.errors import ConfigError
 from agent_gym.pipeline.nightly.history import RunHistory
+from agent_gym.pipeline.registry.refusals import RefusedDeployment
 from scripts.seed_dashboard import seed
 from tests.apps.dashboard_samples import ADDRESSES, PAYLOADS
 
@@ -162,3 +165,29 @@ def test_a_run_says_on_which_seeds_its_figures_stand(full, monkeypatch):
     second |= fresh | {"n": 128}
     said = html(shown(service, f"/run?id={names['run']}", "ru"))
     assert "средние по новым сидам (128-256)" in said
+
+
+def test_what_is_confirmed_is_what_was_shown(full):
+    """It stands last: it changes who serves."""
+    service, names = full
+    visit = Visit(service, Query.of("/dashboard/models", []), Words("en"), "admin", "id", "name")
+    assert not moves_of(service, "").back
+    assert not moves_of(service, names["champion"]).back
+    assert not moves_of(service, "v1.0.2").back
+    first, second = (moves_of(service, names["challenger"]) for _ in range(2))
+    assert (first.version, first.stage, first.back) == ("v1.0.1", "shadow", False)
+    deploy(visit, first)
+    with pytest.raises(RefusedDeployment, match="changed since this was shown"):
+        deploy(visit, second)  # another tab: neither done twice nor taken for the next stage
+    assert service.stages.deployments.state().rollout.stage == "shadow"
+    assert moves_of(service, names["challenger"]).stage == "canary"
+    shown_now = moves_of(service, "")
+    told = (shown_now.version, shown_now.under_way, shown_now.champion, shown_now.back)
+    assert told == ("v1.0.1", "shadow", "v1.0.0", True)
+    with pytest.raises(ConfigError, match="has a reason"):
+        rollback(visit, shown_now, " ")
+    rollback(visit, shown_now, "drill")
+    with pytest.raises(RefusedDeployment, match="changed since this was shown"):
+        rollback(visit, shown_now, "drill")
+    assert not moves_of(service, "").back
+    assert not moves_of(service, names["challenger"]).back  # it never served

@@ -119,16 +119,20 @@ def test_a_rollback_before_full_service_leaves_the_champion(site, stage):
 
 def test_a_former_champion_can_be_named(site):
     one, two, three = site.ready("one", "two", "three")
+    assert site.service.ways_back() == frozenset()
     site.service.deploy(two)
+    assert site.service.ways_back() == frozenset()  # the champion serves, two never did
     site.service.advance("canary")
     site.service.advance("full")
     site.judge(three, sealed_set="later")
     site.service.deploy(three)
+    assert site.service.ways_back() == {one}
     for wrong in (three, two[::-1]):
         with pytest.raises((RefusedDeployment, ConfigError)):
             site.service.rollback("no", wrong)
     state = site.service.rollback("two was bad all along", one)
     assert (state.champion, state.rollout) == (one, None)
+    assert site.service.ways_back() == frozenset()  # two was champion, and was taken back
     for failed in (two, three):
         with pytest.raises(RefusedDeployment):
             site.service.rollback("no", failed)

@@ -18,6 +18,7 @@ from agent_gym.pipeline.registry.models import ModelRegistry
 from agent_gym.pipeline.registry.moves import (
     crown,
     end,
+    former_champions,
     passed,
     read,
     refuse_advance,
@@ -113,6 +114,11 @@ class ModelDeploymentService:
         with self._ledger.look() as (connection, _):
             row = connection.execute(newest.limit(1)).first()
         return None if row is None else rollout_of(row)
+
+    def ways_back(self) -> frozenset[str]:
+        """Return the former champions that a rollback may name: never those taken back."""
+        with self._ledger.look() as (connection, pointer):
+            return former_champions(connection) - {pointer.champion or ""}
 
     def history(self) -> tuple[HistoryEntry, ...]:
         """Return everything that has happened, oldest first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from agent_gym.core.clock import SECOND_NS
 from agent_gym.evaluation.promotion import Verdict
@@ -108,6 +108,13 @@ def return_to(
     crown(change, wanted, "rolled_back", reason)
     open_deployment(change, wanted, "full", 1.0)
     _cool_down(change, left, "full", reason, cooldown_s)
+
+
+def former_champions(connection: Connection) -> frozenset[str]:
+    """Return the models that others were rolled out against and that were never taken back."""
+    failed = select(ROLLOUTS.c.model).where(ROLLOUTS.c.status == "rolled_back")
+    were = select(ROLLOUTS.c.champion).where(ROLLOUTS.c.champion.not_in(failed))
+    return frozenset(connection.scalars(were))
 
 
 def _cool_down(change: Change, model: str, stage: str, reason: str, cooldown_s: float) -> None:

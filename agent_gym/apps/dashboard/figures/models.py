@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from agent_gym.apps.api.routes import models as routes
 from agent_gym.apps.api.routes.common import ADMIN_REQUEST
@@ -14,8 +14,10 @@ from agent_gym.evaluation.promotion import Verdict
 from agent_gym.pipeline.registry.deployment import RegistryState
 from agent_gym.pipeline.registry.ledger import HistoryEntry
 from agent_gym.pipeline.registry.models import RegisteredModel
-from agent_gym.pipeline.registry.rollout import STAGES, Stage
+from agent_gym.pipeline.registry.refusals import RefusedDeployment
+from agent_gym.pipeline.registry.rollout import STAGES, Rollout, Stage
 
+Mark: TypeAlias = tuple[str | None, str, str]
 HISTORY = 50
 
 
@@ -54,7 +56,6 @@ class ModelFigures:
         manifest: What its artifact says of itself.
         signed_by: Whose signature it has.
         state: Who serves now.
-        next_stage: Where it could go next; None if nowhere.
         versions: The version of every model by its hash.
     """
 
@@ -65,7 +66,6 @@ class ModelFigures:
     manifest: dict[str, Any]
     signed_by: str
     state: RegistryState
-    next_stage: Stage | None
     versions: dict[str, str]
 
 
@@ -98,33 +98,107 @@ def model_figures(service: Service, name: str) -> ModelFigures:
         manifest=artifact.manifest.model_dump(mode="json"),
         signed_by=artifact.signed_by,
         state=state,
-        next_stage=next_stage(state, model.model_hash),
         versions={name: each.version for name, each in known.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What can be done about a model, or about all, as things stood when it was asked.
+
+    Attributes:
+        model: Hash of the model; empty on the list.
+        version: Of that model, or of the one that is on its way.
+        stage: Where the model could be taken next; None if nowhere.
+        back: Whether there is something to take back, or this model can be returned to.
+        champion: Version of the model that serves after a rollback.
+        under_way: Stage of what is on its way; empty if nothing is.
+        mark: Who serves and how far the next one is: what must not change before a confirmation.
+    """
+
+    model: str
+    version: str
+    stage: Stage | None
+    back: bool
+    champion: str
+    under_way: str
+    mark: Mark
+
+
+def moves_of(service: Service, name: str) -> Moves:
+    """Return what can be done about a model by hash or version; without a name, about all."""
+    registry, deployments = service.stages.registry, service.stages.deployments
+    state = deployments.state()
+    versions = {each.model_hash: each.version for each in registry.models()}
+    if name:
+        model = registry.find(name).model_hash
+        return Moves(
+            model=model,
+            version=versions[model],
+            stage=next_stage(state, model),
+            back=model in deployments.ways_back(),
+            champion=versions[model],
+            under_way="",
+            mark=mark_of(state),
+        )
+    rollout = _open(state)
+    return Moves(
+        model="",
+        version="" if rollout is None else versions[rollout.model],
+        stage=None,
+        back=rollout is not None,
+        champion="" if rollout is None else versions[rollout.champion],
+        under_way="" if rollout is None else rollout.stage,
+        mark=mark_of(state),
     )
 
 
 def next_stage(state: RegistryState, model: str) -> Stage | None:
     """Return the stage that a model could be taken to, whether or not it may."""
-    rollout = state.rollout
-    if rollout is not None and rollout.status == "open" and rollout.model == model:
+    rollout = _open(state)
+    if rollout is not None and rollout.model == model:
         further = STAGES[STAGES.index(rollout.stage) + 1 :]
         return further[0] if further else None
     return None if state.champion == model else "shadow"
 
 
-def deploy(visit: Visit, model: str, stage: Stage) -> None:
-    """Take a model one stage further; who asks for it is written down first."""
-    _written_down(visit, "deploy", model=model, stage=stage)
-    routes.deploy(visit.service, routes.DeployWish(model=model, stage=stage))
+def mark_of(state: RegistryState) -> Mark:
+    """Return what tells one state from another, however many episodes were seen in between."""
+    rollout = _open(state)
+    return state.champion, *(("", "") if rollout is None else (rollout.model, rollout.stage))
 
 
-def rollback(visit: Visit, reason: str, target: str | None) -> None:
-    """Take back what is under way, or return to a champion; who asks is written down first."""
+def deploy(visit: Visit, moves: Moves) -> None:
+    """Take a model to the stage that was shown; who asks for it is written down first."""
+    _refuse_moved(visit, moves)
+    if moves.stage is None:
+        raise ConfigError("this model goes nowhere from here", found=moves.version)
+    _written_down(visit, "deploy", model=moves.model, stage=moves.stage)
+    routes.deploy(visit.service, routes.DeployWish(model=moves.model, stage=moves.stage))
+
+
+def rollback(visit: Visit, moves: Moves, reason: str) -> None:
+    """Take back what was shown, or return to a champion; who asks is written down first."""
     if not reason.strip():
         raise ConfigError("a rollback has a reason", remedy="Say why")
+    _refuse_moved(visit, moves)
+    target = moves.model or None
     _written_down(visit, "rollback", reason=reason, target=target)
     wish = routes.RollbackWish(reason=reason.strip()[:500], target=target)
     routes.rollback(visit.service, wish)
+
+
+def _refuse_moved(visit: Visit, moves: Moves) -> None:
+    """Raise if somebody else has changed who serves since it was shown."""
+    if mark_of(visit.service.stages.deployments.state()) != moves.mark:
+        raise RefusedDeployment(
+            "who serves has changed since this was shown", remedy="Look again, and decide anew"
+        )
+
+
+def _open(state: RegistryState) -> Rollout | None:
+    rollout = state.rollout
+    return rollout if rollout is not None and rollout.status == "open" else None
 
 
 def _written_down(visit: Visit, what: str, **asked: str | None) -> None:
@@ -133,11 +207,11 @@ def _written_down(visit: Visit, what: str, **asked: str | None) -> None:
 
 
 def _row(service: Service, model: RegisteredModel, state: RegistryState) -> ModelRow:
-    rollout = state.rollout
+    rollout = _open(state)
     serves = ""
     if model.model_hash == state.champion:
         serves = "champion"
-    elif rollout is not None and rollout.status == "open" and rollout.model == model.model_hash:
+    elif rollout is not None and rollout.model == model.model_hash:
         serves = rollout.stage
     elif model.model_hash == state.previous:
         serves = "previous"

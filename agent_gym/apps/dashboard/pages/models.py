@@ -1,26 +1,21 @@
-"""Models: lineage, the gate's evidence, who serves; deploy and roll back with a confirmation."""
+"""Models: lineage, the gate's evidence, who serves."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-
-from nicegui import run, ui
+from collections.abc import Mapping
 
 from agent_gym.apps.dashboard.figures.models import (
     ModelFigures,
     ModelList,
     ModelRow,
-    deploy,
     model_figures,
     model_list,
-    next_stage,
-    rollback,
 )
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
+from agent_gym.apps.dashboard.pages.model_tools import tools
 from agent_gym.apps.dashboard.parts import HASH, facts, folded, model_link, stamp, table, when_ns
-from agent_gym.apps.dashboard.view import Block, Markup, Page, Stage, View, Visit, card, empty
+from agent_gym.apps.dashboard.view import Block, Markup, Page, View, Visit, card, empty
 from agent_gym.apps.dashboard.words import Words
-from agent_gym.core.errors import AgentGymError
 from agent_gym.core.files import to_json
 from agent_gym.pipeline.registry.deployment import RegistryState
 from agent_gym.pipeline.registry.ledger import HistoryEntry
@@ -43,104 +38,6 @@ def view(visit: Visit) -> View:
         Markup("history", _history(words, found.history, found.versions), wide=True),
     )
     return View(words("nav.models"), blocks)
-
-
-def tools(visit: Visit, stage: Stage) -> None:
-    """Draw the buttons that change who serves; those who may not press them are told so."""
-    words, name = visit.words, visit.query.get("model")
-    with ui.element("div").classes("tools"):
-        if not visit.may("admin"):
-            said = words("models.only_admin", role=visit.role)
-            ui.html(el("p", said, class_="faint", id="only-admin"), sanitize=False)
-            return
-        if name:
-            _deploy_tool(words, stage, name)
-        if _has_way_back(visit, name):
-            _rollback_tool(words, stage, name)
-
-
-def _has_way_back(visit: Visit, name: str) -> bool:
-    """Return whether there is anything to go back from, or to."""
-    registry = visit.service.stages.registry
-    if not name:
-        return bool(registry.models())
-    return registry.find(name).model_hash != visit.service.stages.deployments.state().champion
-
-
-def _deploy_tool(words: Words, stage: Stage, name: str) -> None:
-    service = stage.visit.service
-    found = model_figures(service, name)
-    if found.next_stage is None:
-        return
-    dialog = ui.dialog().props('aria-labelledby="deploy-title"')
-    with dialog, ui.card():
-        ui.html(el("h2", words("models.deploy_sure"), id="deploy-title"), sanitize=False)
-        about = words("models.deploy_about", model=found.row.model.version)
-        ui.html(el("p", about), sanitize=False)
-
-        async def go() -> None:
-            state = service.stages.deployments.state()
-            wanted = next_stage(state, found.row.model.model_hash)
-            await _act(stage, dialog, deploy, found.row.model.model_hash, wanted or "full")
-
-        _answers(words, dialog, words("models.deploy"), go, "confirm-deploy")
-    button = ui.button(words("models.deploy"), on_click=dialog.open, color=None)
-    button.classes("button").props("flat no-caps id=deploy")
-
-
-def _rollback_tool(words: Words, stage: Stage, name: str) -> None:
-    dialog = ui.dialog().props('aria-labelledby="rollback-title"')
-    with dialog, ui.card():
-        ui.html(el("h2", words("models.rollback_sure"), id="rollback-title"), sanitize=False)
-        key = "models.rollback_to" if name else "models.rollback_about"
-        ui.html(el("p", words(key, model=name[:12])), sanitize=False)
-        reason = (
-            ui.input(words("models.reason"))
-            .classes("w-full")
-            .props("outlined autofocus maxlength=500 input-class=reason")
-        )
-
-        async def go() -> None:
-            await _act(stage, dialog, rollback, reason.value or "", name or None)
-
-        _answers(words, dialog, words("models.rollback"), go, "confirm-rollback")
-    label = words("models.return_here") if name else words("models.rollback")
-    button = ui.button(label, on_click=dialog.open, color=None)
-    button.classes("button").props("flat no-caps id=rollback")
-
-
-def _answers(
-    words: Words, dialog: ui.dialog, label: str, go: Callable[[], Awaitable[None]], identity: str
-) -> None:
-    with ui.element("div").classes("tools"):
-        ui.button(words("cancel"), on_click=dialog.close, color=None).classes("button").props(
-            "flat no-caps"
-        )
-        sure = ui.button(label, on_click=go, color="negative")
-        sure.props(f"no-caps unelevated id={identity}")
-
-
-async def _act(stage: Stage, dialog: ui.dialog, what: Callable[..., None], *values: object) -> None:
-    """Do what was confirmed, if the visitor may still do it; what goes wrong is shown."""
-    words = stage.visit.words
-    if not stage.allowed("admin"):
-        ui.notify(words("models.not_allowed"), type="negative", timeout=0, close_button=True)
-        return
-    try:
-        await run.io_bound(what, stage.visit, *values)
-    except AgentGymError as error:
-        ui.notify(
-            _told(words, error), type="negative", timeout=0, close_button=True, multi_line=True
-        )
-        return
-    dialog.close()
-    ui.notify(words("models.done"), type="positive")
-    await stage.refresh()
-
-
-def _told(words: Words, error: AgentGymError) -> str:
-    parts = (error.what, error.found, error.remedy)
-    return ". ".join(words.said(str(part)) for part in parts if part)
 
 
 def _state(words: Words, state: RegistryState, versions: Mapping[str, str]) -> Safe:
