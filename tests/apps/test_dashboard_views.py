@@ -1,6 +1,7 @@
 """Every page without a browser: in Russian, under attack, with nothing to show, and how it asks."""
 
 import re
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -165,6 +166,48 @@ def test_a_run_says_on_which_seeds_its_figures_stand(full, monkeypatch):
     second |= fresh | {"n": 128}
     said = html(shown(service, f"/run?id={names['run']}", "ru"))
     assert "средние по новым сидам (128-256)" in said
+
+
+def test_a_stopped_night_is_named_with_the_command_that_goes_on(full, monkeypatch):
+    service, names = full
+    assert "was stopped" not in html(shown(service, "/"))
+    honest = RunHistory.page
+    monkeypatch.setattr(
+        RunHistory,
+        "page",
+        lambda *given, **more: tuple(
+            replace(each, status="partial") for each in honest(*given, **more)
+        ),
+    )
+    command = "agent-gym nightly --scenarios suite.yaml"
+    report = history_of(service).report() | {"run_id": names["run"], "command": command}
+    monkeypatch.setattr(RunHistory, "report", lambda _: report)
+    for language, said in (("en", "goes on where it stopped"), ("ru", "того же места")):
+        (found,) = re.findall(r"<li>(?:(?!<li>).)*?nightly.*?</li>", attention(service, language))
+        assert said in found
+        assert f"<code>{command}</code>" in found
+        assert f"id={names['run']}" in found
+    report["run_id"] = "another"  # the report of another run says nothing of this one
+    assert "<code>agent-gym nightly</code>" in attention(service)
+
+
+def test_a_list_that_is_cut_says_how_much_is_left(full, monkeypatch):
+    service, names = full
+    assert " more</a>" not in attention(service)
+    diff = history_of(service).diff()
+    worst = diff["regressions"][0]
+    diff["regressions"] = [worst | {"id": f"flash_crash/m{n}"} for n in range(11)]
+    monkeypatch.setattr(RunHistory, "diff", lambda _: diff)
+    said = attention(service)
+    assert said.count("flash_crash") == 2 * 8  # the link and its words
+    assert re.search(rf'<a href="[^"]*id={names["run"]}"[^>]*>and 3 more</a>', said)
+
+
+def attention(service, language="en"):
+    """What home says needs attention."""
+    return next(
+        block.html for block in shown(service, "/", language).blocks if block.key == "attention"
+    )
 
 
 def test_what_is_confirmed_is_what_was_shown(full):

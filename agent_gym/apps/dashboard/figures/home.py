@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_gym.apps.api.service import Service
+from agent_gym.apps.dashboard.parts import RUN
+from agent_gym.apps.dashboard.query import place
 from agent_gym.core.clock import HOUR_NS, SECOND_NS
 from agent_gym.pipeline.automation.readiness import Readiness
 from agent_gym.pipeline.nightly.history import RunHistory, RunRow
@@ -19,16 +21,26 @@ NIGHTS = 60
 DAYS = 30
 STALE_NS = 26 * HOUR_NS
 WORST = 8
+NIGHTLY = "agent-gym nightly"
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """Something that a person ought to look at; ``key`` names the words, ``href`` the place."""
+    """Something that a person ought to look at.
+
+    Attributes:
+        key: Names the words.
+        tone: How bad it is.
+        values: What stands in the words.
+        href: The place where more is told.
+        command: What puts it right.
+    """
 
     key: str
     tone: str
     values: tuple[tuple[str, str], ...] = ()
     href: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +105,7 @@ def home_figures(service: Service) -> HomeFigures:
         trends=_trends(history, nights[::-1]),
         recorded=stages.store.recorded_per_day(now, DAYS),
         counts=counts,
-        concerns=_concerns(diff, last, age, state, counts),
+        concerns=(*_stopped(history, last), *_concerns(diff, last, age, state, counts)),
         age_s=None if age is None else max(0, age) // SECOND_NS,
     )
 
@@ -124,7 +136,7 @@ def _concerns(
     elif age_ns is not None and age_ns > STALE_NS:
         found.append(Concern("concern.stale", "bad", (("hours", str(age_ns // HOUR_NS)),)))
     if diff is not None and last is not None and diff["candidate"]["run_id"] == last.run_id:
-        found += _worst(diff)
+        found += _worst(diff, last)
     if state.champion is None:
         found.append(Concern("concern.no_champion", "unsure", href="/dashboard/models"))
     if state.rollout is not None and state.rollout.status == "open":
@@ -136,7 +148,18 @@ def _concerns(
     return tuple(found)
 
 
-def _worst(diff: dict[str, Any]) -> list[Concern]:
+def _stopped(history: RunHistory, last: RunRow | None) -> list[Concern]:
+    """Return that the newest run was cut off, with the command that it was begun with."""
+    if last is None or last.status == "complete":
+        return []
+    report = history.report() or {}
+    own = report.get("run_id") == last.run_id
+    command = str(report["command"]) if own else NIGHTLY
+    return [Concern("concern.stopped", "bad", (), place(RUN, [("id", last.run_id)]), command)]
+
+
+def _worst(diff: dict[str, Any], last: RunRow) -> list[Concern]:
+    """Return what broke, the worst first; the page of the run has what is left out."""
     broken = [
         Concern("concern.scenario", "bad", (("name", each["scenario"]), ("why", each["why"])))
         for each in diff["failed_scenarios"]
@@ -148,4 +171,8 @@ def _worst(diff: dict[str, Any]) -> list[Concern]:
             )
             for each in diff[list_name]
         ]
-    return broken[:WORST]
+    left = len(broken) - WORST
+    if left <= 0:
+        return broken
+    more = Concern("concern.more", "bad", (("n", str(left)),), place(RUN, [("id", last.run_id)]))
+    return [*broken[:WORST], more]

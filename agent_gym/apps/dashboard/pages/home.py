@@ -105,7 +105,8 @@ def _concern(words: Words, concern: Concern, suite: str) -> Safe:
     if "why" in values:
         values["why"] = words.said(values["why"])
     said = words(concern.key, **values)
-    return text(tag, " ", link(concern.href, said) if concern.href else said)
+    told = text(tag, " ", link(concern.href, said) if concern.href else said)
+    return text(told, " ", el("code", concern.command)) if concern.command else told
 
 
 def _champion(words: Words, found: HomeFigures) -> Safe:
