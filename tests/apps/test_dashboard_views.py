@@ -168,6 +168,16 @@ def test_a_run_says_on_which_seeds_its_figures_stand(full, monkeypatch):
     assert "средние по новым сидам (128-256)" in said
 
 
+def test_the_first_baseline_is_marked(full):
+    service, _ = full
+    for language, said in (("en", "first baseline"), ("ru", "первый эталон")):
+        view = shown(service, "/scenarios", language)
+        assert html(view).count(said) == 1
+        (chart,) = (block for block in view.blocks if isinstance(block, Chart))
+        marks = [each["name"] for each in chart.option["series"][0]["markLine"]["data"]]
+        assert marks.count(said) == 1
+
+
 def test_a_stopped_night_is_named_with_the_command_that_goes_on(full, monkeypatch):
     service, names = full
     assert "was stopped" not in html(shown(service, "/"))

@@ -1,9 +1,10 @@
 """Past runs as the dashboard finds them: pages, filters, histories and comparisons."""
 
+import msgspec
 import pytest
 
 from agent_gym.core.errors import ConfigError, DataError, StoreError
-from agent_gym.evaluation.gate import GatePolicy
+from agent_gym.evaluation.gate import GatePolicy, Night
 from agent_gym.pipeline.nightly.history import RunFilter, RunHistory
 from agent_gym.pipeline.nightly.ledger import Ledger
 from agent_gym.pipeline.nightly.workspace import Workspace
@@ -81,8 +82,30 @@ def test_a_metric_has_its_levels_and_baselines_marked(history):
     places = [at for at, point in enumerate(found.points) if point.change]
     assert any(abs(at - (RUNS - 39)) <= 2 for at in places)  # where the level was moved
     assert found.points[-1].new_baseline
+    assert [at for at, point in enumerate(found.points) if point.first_baseline] == [0]
     last = history.metric("desk", NAME, GatePolicy(), nights=10)
     assert [point.run_id for point in last.points] == [p.run_id for p in found.points[-10:]]
+
+
+def noted(number, baseline):
+    """A night as the ledger keeps it."""
+    run_id, created = f"n{number}", f"2026-01-0{number + 1}T00:00:00Z"
+    night = Night(run_id=run_id, created_at=created, values={NAME: 0.1})
+    said = {"status": "complete", "light": "good", "baseline_id": baseline}
+    return run_id, "desk", created, said | {"night": msgspec.to_builtins(night)}
+
+
+def test_the_first_baseline_is_marked_once_and_only_where_it_is_first(tmp_path):
+    with Ledger(tmp_path / "gym.db") as ledger:
+        for night, baseline in enumerate((None, "one", "one", None, "one", "two")):
+            ledger.record(*noted(night, baseline))
+    history = RunHistory(Workspace(tmp_path))
+    points = history.metric("desk", NAME, GatePolicy()).points
+    assert [point.new_baseline for point in points] == [False, True, False, False, False, True]
+    assert [point.first_baseline for point in points] == [False, True, *[False] * 4]
+    late = history.metric("desk", NAME, GatePolicy(), nights=2).points
+    assert [point.new_baseline for point in late] == [False, True]  # it was there before these
+    assert not any(point.first_baseline for point in late)
 
 
 def test_a_long_history_is_thinned_and_keeps_its_marks(history):

@@ -83,7 +83,18 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class MetricPoint:
-    """One run's figure; ``change`` says that the gate sees a new level begin here."""
+    """One run's figure.
+
+    Attributes:
+        run_id: The run.
+        created_at: When it began.
+        value: The mean of the metric.
+        light: How the run ended.
+        baseline_id: What it was compared with.
+        change: Whether the gate sees a new level begin here.
+        new_baseline: Whether it is the first run compared with this baseline.
+        first_baseline: Whether no run before it was compared with any.
+    """
 
     run_id: str
     created_at: str
@@ -92,6 +103,7 @@ class MetricPoint:
     baseline_id: str | None
     change: bool = False
     new_baseline: bool = False
+    first_baseline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +223,22 @@ class RunHistory:
             if isinstance(row[2], int | float)
         ]
         levels = self._levels(suite, name, policy)
-        made, before = [], None
+        made, before = [], self._baseline_before(suite, rows[0][1]) if rows else None
         for run_id, created_at, value, light, baseline, _ in rows:
-            fresh = before is not None and baseline is not None and baseline != before
-            before = baseline or before
+            fresh = baseline is not None and baseline != before
             made.append(
                 MetricPoint(
-                    run_id, created_at, float(value), light, baseline, run_id in levels, fresh
+                    run_id,
+                    created_at,
+                    float(value),
+                    light,
+                    baseline,
+                    change=run_id in levels,
+                    new_baseline=fresh,
+                    first_baseline=fresh and before is None,
                 )
             )
+            before = baseline or before
         return MetricHistory(name, _thinned(made, points), len(made))
 
     def compare(self, runs: Sequence[RunRow]) -> tuple[ComparedMetric, ...]:
@@ -248,6 +267,16 @@ class RunHistory:
     def run_diff(self, run_id: str) -> dict[str, Any] | None:
         """Return what a run found, if its folder has been kept."""
         return _document(self.workspace.run_folder(run_id) / "diff.json")
+
+    def _baseline_before(self, suite: str, moment: str) -> str | None:
+        """Return the last baseline that a suite was compared with before a moment."""
+        asked = (
+            "SELECT json_extract(body, '$.baseline_id') FROM nightly_runs WHERE suite_id = ? "
+            "AND created_at < ? AND json_extract(body, '$.baseline_id') IS NOT NULL "
+            "ORDER BY created_at DESC LIMIT 1"
+        )
+        found = self._ask(asked, [suite, moment])
+        return str(found[0][0]) if found else None
 
     def _levels(self, suite: str, name: str, policy: GatePolicy) -> set[str]:
         asked = (

@@ -65,7 +65,7 @@ def _option(words: Words, history: MetricHistory) -> dict[str, Any]:
     marks = [
         _line(words("scenarios.change"), point, BAD, "solid") for point in points if point.change
     ] + [
-        _line(words("scenarios.baseline"), point, UNSURE, "dashed")
+        _line(_baseline(words, point), point, UNSURE, "dashed")
         for point in points
         if point.new_baseline and not point.change
     ]
@@ -96,6 +96,10 @@ def _line(label: str, point: MetricPoint, colour: str, dashes: str) -> dict[str,
     }
 
 
+def _baseline(words: Words, point: MetricPoint) -> str:
+    return words("scenarios.first_baseline" if point.first_baseline else "scenarios.baseline")
+
+
 def _marks(words: Words, history: MetricHistory) -> Safe:
     marked = [point for point in history.points if point.change or point.new_baseline]
     shown = {point.run_id: point for point in (*marked, *history.points[-LATEST:])}
@@ -109,7 +113,7 @@ def _marks(words: Words, history: MetricHistory) -> Safe:
                 label
                 for label, on in (
                     (words("scenarios.change"), point.change),
-                    (words("scenarios.baseline"), point.new_baseline),
+                    (_baseline(words, point), point.new_baseline),
                 )
                 if on
             ),
