@@ -136,6 +136,38 @@ def test_a_dry_run_refuses_what_the_command_refuses(capsys: Any) -> None:
     assert "--fee-bps" in json.loads(capsys.readouterr().out)["what"]
 
 
+@pytest.mark.parametrize("secret", ["changeme" * 8, "short", ""])
+def test_a_dry_run_of_the_service_refuses_a_secret_that_can_be_guessed(
+    secret: str, tmp_path: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    words = ["serve", "--folder", str(tmp_path / "x"), "--dry-run", "--json"]
+    monkeypatch.setenv("AGENT_GYM_SESSION_SECRET", secret)
+    assert run(words, as_json=True) == 2
+    assert "could be guessed" in capsys.readouterr().out
+    assert run([*words, "--no-dashboard"], as_json=True) == 0  # nothing is signed then
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_of_the_service_refuses_to_listen_in_public(
+    tmp_path: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setenv("AGENT_GYM_HOME", str(tmp_path))
+    words = ["serve", "--host", "0.0.0.0", "--dry-run", "--json"]
+    assert run(words, as_json=True) == 2
+    assert "--remote" in capsys.readouterr().out
+    assert run([*words, "--remote"], as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["listens at"] == "0.0.0.0:8000"
+
+
+def test_a_dry_run_of_the_service_refuses_files_that_others_may_read(
+    tmp_path: Any, capsys: Any
+) -> None:
+    (tmp_path / "session.key").write_text("0" * 64)
+    (tmp_path / "session.key").chmod(0o644)
+    assert run(["serve", "--folder", str(tmp_path), "--dry-run", "--json"], as_json=True) != 0
+    assert "others may read" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -51,10 +51,20 @@ def session_secret(folder: Path, environment: Mapping[str, str] | None = None) -
             made = secrets.token_hex(32)
             file.write(made + "\n")
     except OSError as error:
-        raise StoreError(
-            "the key of the sessions cannot be kept", where=str(path), found=error.strerror
-        ) from error
+        raise _unkept(path, error) from error
     return made.encode()
+
+
+def check_secret(folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Raise what ``session_secret`` would raise for what is there; nothing is made."""
+    said = (os.environ if environment is None else environment).get(VARIABLE)
+    if said is not None:
+        _checked(said)
+    elif os.path.lexists(folder / FILE):
+        try:
+            _kept(folder / FILE)
+        except OSError as error:
+            raise _unkept(folder / FILE, error) from error
 
 
 class Sessions:
@@ -129,6 +139,11 @@ def _checked(secret: str) -> str:
             remedy=f"Unset {VARIABLE}: a random key is made and kept in {FILE}",
         )
     return secret
+
+
+def _unkept(path: Path, error: OSError) -> StoreError:
+    what = "the key of the sessions cannot be kept"
+    return StoreError(what, where=str(path), found=error.strerror)
 
 
 def _kept(path: Path) -> bytes:

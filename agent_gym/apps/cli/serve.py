@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from pydantic import Field
@@ -15,6 +15,7 @@ from rich.text import Text
 from agent_gym.apps.api.app import Mount
 from agent_gym.apps.api.front_door import DASHBOARD
 from agent_gym.apps.api.server import serve
+from agent_gym.apps.api.sessions import check_secret
 from agent_gym.apps.api.settings import ServiceSettings
 from agent_gym.apps.api.tokens import FILE, TokenFile
 from agent_gym.apps.binding import is_loopback, names_of
@@ -69,9 +70,21 @@ class ServeOptions(Config):
     )
 
 
+def planned(
+    options: ServeOptions, allow_host: list[str] | None, folder: Path | None, **_: Any
+) -> dict[str, Any]:
+    """Refuse what the service would refuse to start with, and tell where it would listen."""
+    hosts = names_of(options.host, tuple(allow_host or ()), remote=options.remote)
+    place = home() if folder is None else folder
+    TokenFile(place / FILE).all()
+    if options.dashboard:
+        check_secret(place)
+    return {"folder": str(place), "listens at": f"{options.host}:{options.port}", "names": hosts}
+
+
 @app.callback()
 @with_options("options", ServeOptions, "The service")
-@writes("the database, models and logs of the service")
+@writes("the database, models and logs of the service", planned)
 def serve_command(
     options: ServeOptions,
     allow_host: Annotated[
