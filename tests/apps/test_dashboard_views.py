@@ -72,14 +72,29 @@ def addresses(names):
     ]
 
 
-def test_an_empty_page_says_what_to_do(tmp_path):
+def test_an_empty_page_says_what_fills_the_folder_that_is_served(tmp_path, monkeypatch):
     """It stands first: one process serves one folder at a time."""
-    with opened(ServiceSettings(folder=tmp_path)) as service:
-        for path in (each for each in LISTED if each != "/settings"):
-            for language in ("en", "ru"):
-                view = shown(service, path, language)
-                assert view.found
-                assert re.search(r"<code>agent-gym [a-z]+", html(view)), path
+    served = tmp_path / "our results"
+    with opened(ServiceSettings(folder=served)) as service:
+        for home, said in ((served, ""), (tmp_path / "x", f"AGENT_GYM_HOME=&#x27;{served}&#x27; ")):
+            monkeypatch.setenv("AGENT_GYM_HOME", str(home))
+            for path in (each for each in LISTED if each != "/settings"):
+                for language in ("en", "ru"):
+                    view = shown(service, path, language)
+                    assert view.found
+                    commands = re.findall(r"<code>([^<]*agent-gym [^<]*)</code>", html(view))
+                    assert commands, path
+                    assert all(each.startswith(f"{said}agent-gym ") for each in commands), path
+            (row,) = re.findall(r"<tr>(?:(?!<tr>).)*home.*?</tr>", doctor_of(service))
+            assert str(served) in row
+            assert str(home) in row
+            assert ("is served" in row) == bool(said)
+
+
+def doctor_of(service):
+    """What the doctor says on the page of settings."""
+    view = shown(service, "/settings?doctor=1")
+    return next(block.html for block in view.blocks if block.key == "findings")
 
 
 def test_russian_pages_are_russian(full):
@@ -195,10 +210,10 @@ def test_a_stopped_night_is_named_with_the_command_that_goes_on(full, monkeypatc
     for language, said in (("en", "goes on where it stopped"), ("ru", "того же места")):
         (found,) = re.findall(r"<li>(?:(?!<li>).)*?nightly.*?</li>", attention(service, language))
         assert said in found
-        assert f"<code>{command}</code>" in found
+        assert re.search(rf"<code>AGENT_GYM_HOME=\S+ {command}</code>", found)
         assert f"id={names['run']}" in found
     report["run_id"] = "another"  # the report of another run says nothing of this one
-    assert "<code>agent-gym nightly</code>" in attention(service)
+    assert " agent-gym nightly</code>" in attention(service)
 
 
 def test_a_list_that_is_cut_says_how_much_is_left(full, monkeypatch):

@@ -81,18 +81,23 @@ def doctor(
         raise typer.Exit(EXIT_RUN)
 
 
-def examine() -> list[Finding]:
-    """Return everything that was looked at, the required first."""
+def examine(folder: Path | None = None) -> list[Finding]:
+    """Return everything that was looked at, the required first.
+
+    Args:
+        folder: Where results go; the folder that is served, or else that of the environment.
+    """
+    place = home() if folder is None else folder
     return [
         _python(),
         _libraries(),
         _compiler(),
         _agents(),
-        _home(),
+        _home(place),
         _kernel_cache(),
         _cores(),
         _memory(),
-        _disk(),
+        _disk(place),
         _isolation(),
         *(_optional(name, extra) for name, extra in OPTIONAL.items()),
         _data(),
@@ -164,13 +169,18 @@ def _agents() -> Finding:
     return Finding("agents", "problem", "none is announced", remedy, required=True)
 
 
-def _home() -> Finding:
-    place = home()
+def _home(place: Path) -> Finding:
+    usual = home().absolute()
+    served = place.resolve() != usual.resolve()
     try:
         check_writable(place)
     except ConfigError as error:
         remedy = f"Set {HOME_VARIABLE} to a folder that can be written"
+        remedy = "Serve a folder that can be written" if served else remedy
         return Finding("home", "problem", str(error), remedy, required=True)
+    if served:
+        found = f"{place.absolute()} is served; without {HOME_VARIABLE} commands write to {usual}"
+        return Finding("home", "ok", found, required=True)
     return Finding("home", "ok", f"{place.absolute()} ({HOME_VARIABLE} moves it)", required=True)
 
 
@@ -197,8 +207,8 @@ def _memory() -> Finding:
     return Finding("memory", "ok" if enough else "problem", f"{total:.1f} GiB", remedy)
 
 
-def _disk() -> Finding:
-    place = home().absolute()
+def _disk(place: Path) -> Finding:
+    place = place.absolute()
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free / GIB

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -16,6 +17,7 @@ from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.words import Words
 from agent_gym.core.errors import AgentGymError, ConfigError
+from agent_gym.core.files import HOME_VARIABLE, home
 
 log = logging.getLogger(__name__)
 Option: TypeAlias = Mapping[str, Any]
@@ -44,6 +46,13 @@ class Visit:
     def may(self, role: Role) -> bool:
         """Return whether the visitor may do what needs a role."""
         return may(self.role, role)
+
+    def command(self, words: str) -> str:
+        """Return a command as it fills the folder that is served."""
+        folder = self.service.folder.path
+        if folder.resolve() == home().resolve():
+            return words
+        return f"{HOME_VARIABLE}={shlex.quote(str(folder))} {words}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,5 +33,5 @@ def settings_figures(service: Service, *, tokens: bool, doctor: bool) -> Setting
         health=service.health(),
         settings=said,
         tokens=TokenFile(path / FILE).all() if tokens else None,
-        findings=tuple(examine()) if doctor else None,
+        findings=tuple(examine(path)) if doctor else None,
     )

@@ -27,12 +27,10 @@ def view(visit: Visit) -> View:
     if name:
         return _one(words, backtest_figures(visit.service, name))
     saved = backtest_list(visit.service)
-    block = (
-        Markup("list", _list(words, saved), wide=True)
-        if saved
-        else Markup("none", card(words("nav.agents"), empty(words, "agents.none", COMMAND)))
-    )
-    return View(words("nav.agents"), (block,))
+    if saved:
+        return View(words("nav.agents"), (Markup("list", _list(words, saved), wide=True),))
+    none = empty(words, "agents.none", visit.command(COMMAND))
+    return View(words("nav.agents"), (Markup("none", card(words("nav.agents"), none)),))
 
 
 def _list(words: Words, saved: tuple[SavedBacktest, ...]) -> Safe:

@@ -18,6 +18,7 @@ from agent_gym.reporting.battle import outcome
 from agent_gym.reporting.text import number
 
 HERE, VIEWER = "/dashboard/battles", "/dashboard/files/battle"
+RECORD = "agent-gym marl record --script focus --episodes 3"
 
 
 def view(visit: Visit) -> View:
@@ -27,7 +28,7 @@ def view(visit: Visit) -> View:
         return _one(words, name, battle_header(visit.service, name))
     found = battle_page(visit.service, visit.query.whole("page", 1, 1))
     if not found.total:
-        none = empty(words, "battles.none", "agent-gym marl record --script focus --episodes 3")
+        none = empty(words, "battles.none", visit.command(RECORD))
         return View(words("nav.battles"), (Markup("none", card(words("nav.battles"), none)),))
     blocks: tuple[Block, ...] = (
         Markup("pager", pager(words, visit.query, found.total, SIZE)),

@@ -29,7 +29,8 @@ def view(visit: Visit) -> View:
     found = data_page(visit.service, visit.query.whole("page", 1, 1))
     said = el("p", words("data.sealed", n=found.sealed), class_="faint")
     if not found.total:
-        none = card(words("nav.data"), empty(words, "data.none", "agent-gym harness"))
+        body = empty(words, "data.none", visit.command("agent-gym harness"))
+        none = card(words("nav.data"), body)
         return View(words("nav.data"), (Markup("none", none), Markup("sealed", said)))
     blocks: tuple[Block, ...] = (
         Markup("pager", pager(words, visit.query, found.total, SIZE)),

@@ -22,18 +22,20 @@ from agent_gym.apps.dashboard.view import Markup, Page, View, Visit, card, empty
 from agent_gym.apps.dashboard.words import Words
 from agent_gym.reporting.text import number
 
+FIRST_NIGHT = "agent-gym nightly --update-baseline --reason first"
+
 
 def view(visit: Visit) -> View:
     """Return the first page."""
     words, found = visit.words, home_figures(visit.service)
     blocks = (
-        Markup("verdict", _verdict(words, found)),
-        Markup("attention", _attention(words, found)),
+        Markup("verdict", _verdict(visit, found)),
+        Markup("attention", _attention(visit, found)),
         Markup(
             "cards",
             el(
                 "div",
-                _champion(words, found),
+                _champion(visit, found),
                 _readiness(words, found),
                 _collected(words, found),
                 class_="grid",
@@ -45,10 +47,10 @@ def view(visit: Visit) -> View:
     return View(words("nav.home"), blocks)
 
 
-def _verdict(words: Words, found: HomeFigures) -> Safe:
-    last = found.last
+def _verdict(visit: Visit, found: HomeFigures) -> Safe:
+    words, last = visit.words, found.last
     if last is None:
-        body = empty(words, "home.no_night", "agent-gym nightly --update-baseline --reason first")
+        body = empty(words, "home.no_night", visit.command(FIRST_NIGHT))
         return card(words("home.tonight"), body, tone="unsure")
     said, why = found.headline
     success = found.success
@@ -86,9 +88,10 @@ def _verdict(words: Words, found: HomeFigures) -> Safe:
     )
 
 
-def _attention(words: Words, found: HomeFigures) -> Safe:
+def _attention(visit: Visit, found: HomeFigures) -> Safe:
+    words = visit.words
     suite = "" if found.last is None else found.last.suite
-    items = [el("li", _concern(words, each, suite)) for each in found.concerns]
+    items = [el("li", _concern(visit, each, suite)) for each in found.concerns]
     body = (
         el("ul", *items, class_="plainlist")
         if items
@@ -97,7 +100,8 @@ def _attention(words: Words, found: HomeFigures) -> Safe:
     return card(words("home.attention"), body, id="attention")
 
 
-def _concern(words: Words, concern: Concern, suite: str) -> Safe:
+def _concern(visit: Visit, concern: Concern, suite: str) -> Safe:
+    words = visit.words
     values = dict(concern.values)
     tag = el("span", words(f"tone.{concern.tone}"), class_=f"tag {concern.tone}")
     if concern.key == "concern.metric":
@@ -106,13 +110,17 @@ def _concern(words: Words, concern: Concern, suite: str) -> Safe:
         values["why"] = words.said(values["why"])
     said = words(concern.key, **values)
     told = text(tag, " ", link(concern.href, said) if concern.href else said)
-    return text(told, " ", el("code", concern.command)) if concern.command else told
+    if not concern.command:
+        return told
+    return text(told, " ", el("code", visit.command(concern.command)))
 
 
-def _champion(words: Words, found: HomeFigures) -> Safe:
+def _champion(visit: Visit, found: HomeFigures) -> Safe:
+    words = visit.words
     model, rollout = found.champion, found.state.rollout
     if model is None:
-        return card(words("home.champion"), empty(words, "home.no_champion", "agent-gym harness"))
+        none = empty(words, "home.no_champion", visit.command("agent-gym harness"))
+        return card(words("home.champion"), none)
     rows: list[tuple[str, Part]] = [
         (words("model.hash"), el("code", model.model_hash[:12])),
         (words("model.made"), f"{when_ns(model.created_ns)} UTC"),

@@ -30,7 +30,8 @@ def view(visit: Visit) -> View:
         return _one(words, model_figures(visit.service, name))
     found = model_list(visit.service)
     if not found.rows:
-        none = card(words("nav.models"), empty(words, "models.none", "agent-gym harness"))
+        body = empty(words, "models.none", visit.command("agent-gym harness"))
+        none = card(words("nav.models"), body)
         return View(words("nav.models"), (Markup("none", none),))
     blocks = (
         Markup("state", card(words("models.now"), _state(words, found.state, found.versions))),

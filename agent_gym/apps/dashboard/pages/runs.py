@@ -69,7 +69,9 @@ def view(visit: Visit) -> View:
         ]
     else:
         key, command = (
-            ("runs.none_fit", "") if found.suites else ("home.no_night", "agent-gym nightly")
+            ("runs.none_fit", "")
+            if found.suites
+            else ("home.no_night", visit.command("agent-gym nightly"))
         )
         blocks.append(Markup("none", card(words("nav.runs"), empty(words, key, command))))
     return View(words("nav.runs"), tuple(blocks))

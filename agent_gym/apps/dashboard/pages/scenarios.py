@@ -24,8 +24,8 @@ def view(visit: Visit) -> View:
     nights = query.choice("nights", NIGHTS, NIGHTS[1])
     found = scenario_figures(visit.service, query.get("suite"), query.get("metric"), int(nights))
     if not found.suites:
-        none = card(words("nav.scenarios"), empty(words, "home.no_night", "agent-gym nightly"))
-        return View(words("nav.scenarios"), (Markup("none", none),))
+        none = empty(words, "home.no_night", visit.command("agent-gym nightly"))
+        return View(words("nav.scenarios"), (Markup("none", card(words("nav.scenarios"), none)),))
     blocks: list[Block] = [Markup("filter", _filter(words, query, found, nights))]
     history = found.history
     if history is None or not history.points:

@@ -16,6 +16,7 @@ from agent_gym.reporting.rl.overview import SeedProgress
 from agent_gym.reporting.text import number
 
 VIDEO = "/dashboard/files/video"
+TRAIN = "agent-gym train --config lander-ppo"
 
 
 def view(visit: Visit) -> View:
@@ -26,7 +27,7 @@ def view(visit: Visit) -> View:
     if found.job is not None:
         blocks.append(Markup("job", _job(words, found)))
     if not found.names:
-        none = empty(words, "training.none", "agent-gym train --config lander-ppo")
+        none = empty(words, "training.none", visit.command(TRAIN))
         blocks.append(Markup("none", card(words("nav.training"), none)))
     else:
         said = words("training.curves", name=found.chosen)
@@ -35,7 +36,7 @@ def view(visit: Visit) -> View:
             Chart("curves", _option(words, found.seeds), said, 380),
             Markup("seeds", _seeds(words, found.seeds), wide=True),
         ]
-    blocks.append(Markup("videos", card(words("training.videos"), _videos(words, found))))
+    blocks.append(Markup("videos", card(words("training.videos"), _videos(visit, found))))
     if found.batches:
         blocks.append(Markup("batches", _batches(words, found), wide=True))
     return View(words("nav.training"), tuple(blocks))
@@ -101,9 +102,9 @@ def _seeds(words: Words, seeds: tuple[SeedProgress, ...]) -> Safe:
     return table(words("training.seeds"), heads, rows, numbers=(4, 5))
 
 
-def _videos(words: Words, found: TrainingFigures) -> Safe:
+def _videos(visit: Visit, found: TrainingFigures) -> Safe:
     if not found.videos:
-        return empty(words, "training.no_videos", "agent-gym train --config lander-ppo --video")
+        return empty(visit.words, "training.no_videos", visit.command(f"{TRAIN} --video"))
     shown = [
         el(
             "figure",

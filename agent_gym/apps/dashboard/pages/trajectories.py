@@ -50,7 +50,7 @@ def view(visit: Visit) -> View:
         ]
     else:
         key = "trajectories.none_fit" if chosen else "trajectories.none"
-        command = "" if chosen else "agent-gym harness"
+        command = "" if chosen else visit.command("agent-gym harness")
         blocks.append(Markup("none", card(words("nav.trajectories"), empty(words, key, command))))
     return View(words("nav.trajectories"), tuple(blocks))
 
