@@ -63,7 +63,7 @@ def report(**values):
                 and (bounds[name][1] is None or value <= bounds[name][1]),
             }
             for name, value in given.items()
-        }
+        },
     }
 
 
