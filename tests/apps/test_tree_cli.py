@@ -154,7 +154,7 @@ def test_the_light_lists_are_those_of_the_rooms() -> None:
     assert set(known_names.trainings()) == set(shipped_trainings())
     assert set(known_names.experiments()) == set(shipped_names()) - set(shipped_trainings())
     teams = {path.stem for path in (known_names.CONFIGS / "marl").glob("*.yaml")}
-    assert set(known_names.TEAMS) == teams - {"official"}
+    assert set(known_names.TEAMS) == teams
 
 
 def test_what_is_completed_exists() -> None:
