@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from agent_gym.apps.cli.main import COMMANDS
-from agent_gym.apps.cli.tree import load_command
+from agent_gym.apps.cli.tree import load_whole
 from agent_gym.core.files import write_text
 from agent_gym.core.registry import Config, Kind, entry
 from scripts.reference_words import Fields, cell, first_words, plain
@@ -103,7 +103,7 @@ def _commands() -> Iterator[str]:
         "",
     )
     for name, line in COMMANDS.items():
-        command = load_command(name, line)
+        command = load_whole(name, line)
         inner = getattr(command, "commands", {})
         yield from (f"## {name}", "", cell(first_words(command.help or line)), "")
         if not inner or getattr(command, "invoke_without_command", False):

@@ -115,6 +115,16 @@ def test_what_does_not_fit_is_a_wrong_command(call, tmp_path, monkeypatch, words
     assert not (tmp_path / "replays").exists()
 
 
+def test_the_folder_of_a_training_leads_to_its_teams(call, folder, tmp_path):
+    folder.rename(tmp_path / "seed_0")
+    code, out, _ = call("record", "--policy", tmp_path, "--out", tmp_path / "out", "--json")
+    error = json.loads(out)
+    assert code == 3
+    assert error["found"] == "seed_0/policy"
+    assert str(tmp_path / "seed_0" / "policy") in error["remedy"]
+    assert not (tmp_path / "out").exists()
+
+
 def test_missing_files_are_refused(call, tmp_path):
     assert call("record", "--policy", tmp_path / "none")[0] == 3
     assert call("show", tmp_path / "none.battle.jsonl")[0] == 3

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from agent_gym.apps.cli import marl_train
 from agent_gym.apps.cli.marl_choices import names_of, tasks_of
 from agent_gym.apps.cli.marl_compare import CompareJob, StudyPlaces, compare_jobs
 from agent_gym.apps.cli.marl_view import progress_line, reached_words
@@ -23,11 +24,11 @@ from agent_gym.core.errors import ConfigError
 from agent_gym.rollouts.jobs import pack
 from agent_gym.training.marl import TeamTrainConfig, TeamTrainer
 from agent_gym.training.marl.collection import Episodes
-from agent_gym.training.marl.jobs import TeamJob, read_progress, told_in
+from agent_gym.training.marl.jobs import Ran, TeamJob, read_progress, told_in
 from agent_gym.training.marl.learner import LearnFigures
 from agent_gym.training.marl.looks import Look
 from agent_gym.training.marl.records import Progress
-from agent_gym.training.marl.runs import changed, named_config
+from agent_gym.training.marl.runs import changed, named_config, stored_training
 from tests.apps.cli_samples import Call, make_call
 
 TINY = {
@@ -147,6 +148,12 @@ def _kill_in_the_middle(config: Path, folder: Path) -> None:
         (("--set", "lern.epochs=3"), "lern", "Did you mean 'learn'"),
         (("--set", "seed.a=3"), "seed.a", "Known: "),
         (("--set", "learn.reuse.wait=3"), "3", ""),
+        (("--set", "gibberish"), "'gibberish'", "TeamTrainConfig"),
+        (("--set", "n_envs=1000000000"), "1000000000", ""),
+        (("--set", "n_steps=1000000000"), "1000000000", ""),
+        (("--set", "network.hidden=1000000", "--dry-run"), "1000000", ""),
+        (("--set", "network.layers=1000000", "--dry-run"), "1000000", ""),
+        (("--algo", "amal", "--set", "amal.model.hidden=1000000"), "1000000", ""),
         (("--map", "3m", "--set", "world.map=8m"), "an option says it as well", ""),
     ],
 )
@@ -158,6 +165,39 @@ def test_what_cannot_be_trained_is_refused(
     assert code == EXIT_USAGE
     assert str(error["found"]) == found
     assert remedy in (error["remedy"] or "")
+
+
+def test_the_largest_sizes_are_taken(call: Call) -> None:
+    sizes = ("n_envs=4096", "n_steps=10000", "network.hidden=4096", "network.layers=64")
+    words = [word for pair in sizes for word in ("--set", pair)]
+    assert call("train", *words, "--dry-run", "--json")[0] == EXIT_OK
+
+
+def test_what_failed_is_told_and_nothing_else(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, out = tiny(tmp_path), tmp_path / "out"
+    trained(config, out / "seed_0")
+    told = {"error": "MemoryError", "what": "Unable to allocate 7 TiB", "raised_at": None}
+
+    def failing(jobs: list[TeamJob], _workers: int) -> Ran:
+        return Ran([stored_training(job.folder) or told for job in jobs], complete=True)
+
+    monkeypatch.setattr(marl_train, "run_teams", failing)
+    words = ("train", "--config", config, "--out", out)
+    code, shown, _ = call(*words, "--seed", 1)
+    assert code == EXIT_RUN
+    assert "Nothing was trained" in shown
+    assert "Seed 1 failed: Unable to allocate 7 TiB" in shown
+    assert "fresh starts won" not in shown
+    assert "Written" not in shown
+    # Beside a seed that was trained the table says what that one came to.
+    code, shown, _ = call(*words, "--seeds", 2)
+    assert code == EXIT_RUN
+    assert "Seed 1 failed: Unable to allocate 7 TiB" in shown
+    assert "fresh starts won" in " ".join(shown.split())
+    assert "Written to" in shown
+    assert "Nothing" not in shown
 
 
 def test_another_training_or_other_files_are_not_written_over(call: Call, tmp_path: Path) -> None:

@@ -13,12 +13,22 @@ import pytest
 
 from agent_gym.apps.cli import completion, known_names
 from agent_gym.apps.cli.main import COMMANDS
-from agent_gym.apps.cli.tree import load_command
+from agent_gym.apps.cli.tree import load_command, load_whole
 from agent_gym.envs.battle import MAPS
 from agent_gym.training.rl.experiment_config import shipped_names, shipped_trainings
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("torch", "numba", "polars", "pandas", "numpy", "scipy", "matplotlib", "gymnasium")
+HEAVY = (
+    "torch",
+    "numba",
+    "polars",
+    "pandas",
+    "numpy",
+    "scipy",
+    "scipy.stats",
+    "matplotlib",
+    "gymnasium",
+)
 WITHOUT_JSON = {
     "benchmark mcp": "speaks the Model Context Protocol on standard output",
     "mcp": "speaks the Model Context Protocol on standard output",
@@ -35,7 +45,7 @@ def leaves(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         yield from leaves(each, (*path, name))
 
 
-LEAVES = [leaf for name in COMMANDS for leaf in leaves(load_command(name, COMMANDS[name]), (name,))]
+LEAVES = [leaf for name in COMMANDS for leaf in leaves(load_whole(name, COMMANDS[name]), (name,))]
 
 
 def in_a_process(program: str, **settings: str) -> tuple[str, str]:
@@ -82,6 +92,42 @@ def test_the_root_imports_nothing_heavy(words: str) -> None:
     said, found = loaded_by(words)
     assert said.strip()
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("marl", "behaviour"),
+        ("marl --help", "Play replays again; one that was changed"),
+        ("marl shwo", "Did you mean 'show'"),
+    ],
+)
+def test_the_help_of_teams_imports_none_of_its_parts(words: str, hint: str) -> None:
+    said, found = loaded_by(words)
+    assert hint in " ".join(said.replace("│", " ").split())
+    assert set(found) <= {"numpy"}  # of the clock, which tells how long kernels are compiled
+
+
+def test_lines_of_lazy_parts_are_the_first_sentences_of_their_help() -> None:
+    lines = load_command("marl").commands
+    parts = load_whole("marl").commands
+    assert list(lines) == list(parts)
+    for name, part in parts.items():
+        said = " ".join(part.help.split("\n\n")[0].split())
+        assert said == lines[name].help
+
+
+def test_battles_are_recorded_and_watched_without_what_learns_and_draws(tmp_path: Path) -> None:
+    replay = tmp_path / "3m-nearest-seed0-0001.battle.jsonl"
+    for words, done in (
+        (f"marl record --script nearest --out {tmp_path}", replay.exists),
+        (f"marl verify {replay}", lambda: True),
+        (f"marl show {replay}", (tmp_path / "3m-nearest-seed0-0001.html").exists),
+    ):
+        said, found = loaded_by(words)
+        assert replay.name.partition(".")[0] in "".join(said.split())
+        assert done()
+        assert not {"torch", "matplotlib", "scipy.stats"} & set(found)
 
 
 def test_help_lists_every_command_with_its_line() -> None:
@@ -154,7 +200,7 @@ def test_the_light_lists_are_those_of_the_rooms() -> None:
     assert set(known_names.trainings()) == set(shipped_trainings())
     assert set(known_names.experiments()) == set(shipped_names()) - set(shipped_trainings())
     teams = {path.stem for path in (known_names.CONFIGS / "marl").glob("*.yaml")}
-    assert set(known_names.TEAMS) == teams - {"official"}
+    assert set(known_names.TEAMS) == teams
 
 
 def test_what_is_completed_exists() -> None:

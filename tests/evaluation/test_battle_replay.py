@@ -221,6 +221,27 @@ def test_a_team_is_opened_with_the_critic_beside_it(tmp_path):
         record(plain, MAPS["8m"], Start(1, 1))
 
 
+def test_teams_below_a_folder_are_named_and_not_guessed(tmp_path):
+    for seed in range(4):
+        for name in ("best", "policy"):
+            team(seed=seed).save(tmp_path / "runs" / f"seed_{seed}" / name)
+    with pytest.raises(DataError, match="below") as error:
+        open_team(tmp_path / "runs")
+    assert error.value.found.startswith("seed_0/best, seed_0/policy, seed_1/best, ")
+    assert error.value.found.endswith(" and 2 more")
+    assert str(tmp_path / "runs" / "seed_0" / "best") in error.value.remedy
+    assert open_team(tmp_path / "runs" / "seed_2").version == team(seed=2).version
+    with pytest.raises(DataError, match="below"):
+        open_team(tmp_path)
+    # Without any team, or with a damaged one, the file that is missed is told.
+    (tmp_path / "none" / "some").mkdir(parents=True)
+    (tmp_path / "runs" / "seed_3" / "policy" / "manifest.json").unlink()
+    for place in (tmp_path / "none", tmp_path / "runs" / "seed_3"):
+        with pytest.raises(DataError, match="cannot be read") as error:
+            open_team(place)
+        assert error.value.where.endswith("manifest.json")
+
+
 def test_a_player_must_decide_again_as_it_did():
     for greedy in (True, False):
         player = PolicyPlayer(team(recurrent=True), greedy=greedy)

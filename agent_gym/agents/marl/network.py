@@ -22,6 +22,8 @@ Floats: TypeAlias = NDArray[np.float32]
 Weights: TypeAlias = Mapping[str, Floats]
 RELU_GAIN = 2.0**0.5
 NORM_EPSILON = 1e-5
+WIDEST, DEEPEST = 4096, 64
+"""Beyond is a typo: nothing here is wider than 128 or deeper than 2."""
 ILLEGAL = -1e9
 """The logit of what may not be done: its chance is exactly 0, and sums stay finite."""
 
@@ -29,8 +31,8 @@ ILLEGAL = -1e9
 class NetworkConfig(Config):
     """The shape between inputs and heads; actor and critic share it, not its numbers."""
 
-    hidden: int = Field(default=64, ge=1, description="width of every layer")
-    layers: int = Field(default=2, ge=1, description="how many layers")
+    hidden: int = Field(default=64, ge=1, le=WIDEST, description="width of every layer")
+    layers: int = Field(default=2, ge=1, le=DEEPEST, description="how many layers")
     recurrent: bool = Field(default=False, description="remember within an episode, by a GRU")
 
     @property

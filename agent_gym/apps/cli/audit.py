@@ -68,7 +68,7 @@ def audit_agent(
         typer.Argument(
             metavar="AGENT|MODEL",
             help="Name of the agent, such as rules/sma-cross, the folder of a trained model, or "
-            f"an algorithm of teams: {', '.join(TEAMS)}.",
+            f"a training of teams: {', '.join(TEAMS)}.",
         ),
     ],
     config: Annotated[
@@ -115,7 +115,7 @@ def refuse_settings(file: Path | None, pairs: dict[str, Any]) -> None:
 def chosen(agent: str, file: Path | None, pairs: dict[str, Any]) -> Ref:
     """Return the agent with the options of the file, overridden by those of the command."""
     if agent not in agents_and_teams():
-        raise unknown("agent or algorithm of teams", agent, agents_and_teams())
+        raise unknown("agent or training of teams", agent, agents_and_teams())
     known = entry("agent", agent)
     params = {} if file is None else read_options(file, agent)
     ref = Ref(use=agent, params=params | pairs)

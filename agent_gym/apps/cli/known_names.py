@@ -8,8 +8,8 @@ import agent_gym
 from agent_gym.core.registry import names
 
 CONFIGS = Path(agent_gym.__file__).parent / "configs"
-TEAMS = ("amal", "ippo", "mappo", "mappo-reuse", "mappo-short")
-"""Algorithms of teams; they are no agents of the registry."""
+TEAMS = ("amal", "ippo", "mappo", "mappo-reuse", "mappo-short", "official")
+"""Shipped trainings of teams; they are no agents of the registry."""
 MAPS = ("1m_vs_1m", "3m", "8m", "2s_vs_1sc", "2s3z", "3s_vs_5z")
 """Maps of battles, as ``agent_gym.envs.battle`` has them; a test compares the two."""
 _SYNTHETIC = "synthetic/"
@@ -22,7 +22,7 @@ def agents() -> tuple[str, ...]:
 
 
 def agents_and_teams() -> tuple[str, ...]:
-    """Return the names of agents and of the algorithms of teams."""
+    """Return the names of agents and of the shipped trainings of teams."""
     return tuple(sorted((*names("agent"), *TEAMS)))
 
 

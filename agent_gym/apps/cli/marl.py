@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import typer
 
-from agent_gym.apps.cli.marl_ablation import ablation
-from agent_gym.apps.cli.marl_behaviour import behaviour
-from agent_gym.apps.cli.marl_compare import compare
-from agent_gym.apps.cli.marl_diagnose import diagnose
-from agent_gym.apps.cli.marl_replay import record_battles, show_replay, verify_replays
-from agent_gym.apps.cli.marl_train import train
+from agent_gym.apps.cli.tree import LazyParts, add_lines
 
-app = typer.Typer(no_args_is_help=True)
+# Every subcommand is registered here and nowhere else: the first sentence of its help, and where
+# it is.
+LINES = {
+    "train": "Train a team with several seeds and judge each from fresh starts, greedily.",
+    "compare": "Train what is missing and compare: win rates, areas, steps to 80 %, verdicts.",
+    "diagnose": "Train AMAL with every probe on; exit code 4 says that a bound is missed.",
+    "ablation": "Take parts out of AMAL, with the same seeds, and say what that changes.",
+    "record": "Play battles and keep each as a replay: actions, hashes of states, what the team "
+    "thought.",
+    "verify": "Play replays again; one that was changed is refused with the step at fault.",
+    "show": "Make a page that plays a replay in any browser, and a GIF or a video if asked for.",
+    "behaviour": "Measure focus fire, overkill, exchange, kiting and survival against random and "
+    "scripts.",
+}
+
+
+class TeamParts(LazyParts):
+    """Torch, kernels and pictures are imported by the parts that need them."""
+
+    places: ClassVar[Mapping[str, str]] = {
+        "train": "marl_train:train",
+        "compare": "marl_compare:compare",
+        "diagnose": "marl_diagnose:diagnose",
+        "ablation": "marl_ablation:ablation",
+        "record": "marl_replay:record_battles",
+        "verify": "marl_replay:verify_replays",
+        "show": "marl_replay:show_replay",
+        "behaviour": "marl_behaviour:behaviour",
+    }
+
+
+app = typer.Typer(cls=TeamParts, no_args_is_help=True)
 
 
 @app.callback()
@@ -19,12 +48,4 @@ def marl() -> None:
     """Teams: train and compare them, record their battles and watch them."""
 
 
-# Every subcommand is registered here and nowhere else.
-app.command("train")(train)
-app.command("compare")(compare)
-app.command("diagnose")(diagnose)
-app.command("ablation")(ablation)
-app.command("record")(record_battles)
-app.command("verify")(verify_replays)
-app.command("show")(show_replay)
-app.command("behaviour")(behaviour)
+add_lines(app, LINES)

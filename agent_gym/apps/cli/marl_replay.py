@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.files import atomic_path, home, write_text
 from agent_gym.evaluation.battle import (
     ENDING,
+    Film,
     Replay,
     Start,
     film_of,
@@ -30,12 +32,12 @@ from agent_gym.evaluation.battle import (
     write_replay,
 )
 from agent_gym.reporting.battle import film_page, outcome
-from agent_gym.reporting.battle.animation import gif_of
-from agent_gym.reporting.battle.videos import mp4_of
 from agent_gym.rollouts.progress import progress_bar
 
 HASH, SHOWN = re.compile(r"\b[0-9a-f]{32,}\b"), 12
 """What is cut for a reader; whole in ``--json``."""
+DRAWN_BY = {".gif": "animation:gif_of", ".mp4": "videos:mp4_of"}
+"""What draws a film, in ``reporting.battle``."""
 ReplayFiles = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help=f"Replays (*{ENDING}), or folders of them.")
 ]
@@ -132,15 +134,24 @@ def show_replay(
     film = film_of(replay)
     title = f"{replay.header.map}, {replay.header.player}, seed {replay.header.seed}"
     write_text(page, film_page(film, replay, str(file)))
-    for path, made in ((gif, gif_of), (mp4, mp4_of)):
+    for path in (gif, mp4):
         if path is not None:
-            content = made(film, title)
+            content = _drawn(path.suffix, film, title)
             with atomic_path(path) as temporary:
                 temporary.write_bytes(content)
     written = [str(path) for path, _ in targets.values() if path is not None]
     payload = {"file": str(file), "written": written, **_facts(replay)}
     text = f"{outcome(replay.header).capitalize()}. Written: {', '.join(written)}"
     emit(payload, as_json=as_json, view=Text(text, overflow="fold"))
+
+
+def _drawn(ending: str, film: Film, title: str) -> bytes:
+    """Return a film as bytes of a format; the library that draws is imported only now."""
+    module, _, function = DRAWN_BY[ending].partition(":")
+    content: bytes = getattr(import_module(f"agent_gym.reporting.battle.{module}"), function)(
+        film, title
+    )
+    return content
 
 
 def _check_places(paths: list[Path], *, replace: bool) -> None:

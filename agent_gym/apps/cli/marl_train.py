@@ -28,6 +28,8 @@ from agent_gym.evaluation.marl import arm_figures, horizon, run_of
 from agent_gym.training.marl.jobs import Ran, TeamJob, run_teams
 from agent_gym.training.marl.runs import Trained
 
+EXAMPLE = "learn.epochs=5"
+LISTED = "docs/reference/settings.md lists all settings of teams under TeamTrainConfig"
 SEEDS = Seeds(0).child("training of a team")
 
 
@@ -36,7 +38,7 @@ def _asked(
 ) -> tuple[Team, list[TeamJob]]:
     """Return what is trained, and one training a seed."""
     task = Task(choice.map, choice.reward, choice.steps)
-    changes = parse_settings(pairs or ())
+    changes = parse_settings(pairs or (), EXAMPLE, LISTED)
     team = team_of(choice.word(), task, stop_early=choice.stop_early, changes=changes)
     seeds = range(choice.seed, choice.seed + runs.seeds)
     words = [word for pair in pairs or () for word in ("--set", pair)]
@@ -59,7 +61,7 @@ def train(
     pairs: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Setting by dotted key, such as learn.epochs=5."
+            "--set", metavar="KEY=VALUE", help=f"Setting by dotted key, such as {EXAMPLE}."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,

@@ -134,9 +134,13 @@ def seed_row(run: TeamRun, cpu_s: float) -> dict[str, Any]:
 
 
 def trained_view(said: Mapping[str, Any]) -> RenderableType:
-    """Return the table of all seeds, the figures over them, and where everything lies."""
+    """Return the table of all seeds, the figures over them, and where everything lies.
+
+    Without a seed that was trained there is only to say what failed.
+    """
     rows = [_row(each) for each in said["seeds"]]
-    parts: list[RenderableType] = [table(said["title"], HEADS, rows)]
+    untrained = Text(f"Nothing was trained: {said['title']}", style="bold red")
+    parts: list[RenderableType] = [table(said["title"], HEADS, rows) if rows else untrained]
     figures = said["figures"]
     if figures is not None:
         over = f"Over {len(figures['seeds'])} seeds" if len(rows) > 1 else "One seed"
@@ -145,7 +149,8 @@ def trained_view(said: Mapping[str, Any]) -> RenderableType:
         Text(f"Seed {seed} failed: {error_text(error, 'it was not done')}")
         for seed, error in said["failed"].items()
     ]
-    parts.append(Text(f"Written to {said['folder']}", overflow="fold"))
+    if rows:
+        parts.append(Text(f"Written to {said['folder']}", overflow="fold"))
     return Group(*parts)
 
 

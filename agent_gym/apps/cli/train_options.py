@@ -25,6 +25,7 @@ from agent_gym.training.rl.experiment_config import (
 from agent_gym.training.rl.overrides import default_folder, trainer_config
 
 SEEDS = 5
+LISTED = "`agent-gym train schema` lists all settings"
 GENERIC = ("config", "training")  # file names that say nothing of what is trained
 
 
@@ -106,16 +107,24 @@ def asked_config(job: TrainJob, pairs: Sequence[str]) -> TrainerConfig:
     return trainer_config(base, overrides | changed, where=where)
 
 
-def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """Return settings by dotted key from what ``--set`` was given."""
+def parse_settings(
+    pairs: Sequence[str], example: str = "agent.gamma=0.99", listed: str = LISTED
+) -> dict[str, Any]:
+    """Return settings by dotted key from what ``--set`` was given.
+
+    Args:
+        pairs: What was given.
+        example: A setting that could be.
+        listed: Says where all settings are.
+    """
     for pair in pairs:
         if not pair.partition("=")[1] or pair.startswith("="):
             raise ConfigError(
                 "--set takes name=value",
                 where="--set",
                 found=repr(pair),
-                expected="a dotted key, an equals sign and a value, such as --set agent.gamma=0.99",
-                remedy="`agent-gym train schema` lists all settings",
+                expected=f"a dotted key, an equals sign and a value, such as --set {example}",
+                remedy=listed,
             )
     return parse_pairs(pairs, "--set")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
+from typer.main import get_command, get_group
 from typing_extensions import override
 
 PACKAGE = "agent_gym.apps.cli"
@@ -28,6 +28,38 @@ def load_command(name: str, line: str | None = None) -> Any:
     command = get_group(holder).commands[name]
     command.help = command.help or line
     return command
+
+
+def load_whole(name: str, line: str | None = None) -> Any:
+    """Import a command and all parts of it, as whoever lists every option needs them."""
+    command = load_command(name, line)
+    if isinstance(command, LazyParts):
+        for part in command.places:
+            command.load(part)
+    return command
+
+
+class LazyParts(TyperGroup):
+    """A command of parts, each of which is imported when it is called and no sooner.
+
+    Attributes:
+        places: Module and function of each part, such as ``marl_train:train``.
+    """
+
+    places: ClassVar[Mapping[str, str]] = {}
+
+    @override
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, line, rest = super().resolve_command(ctx, args)
+        return name, line if name is None else self.load(name), rest
+
+    def load(self, name: str) -> Any:
+        """Import a part, put it in the place of its help line, and return it."""
+        module, _, function = self.places[name].partition(":")
+        holder = typer.Typer(add_completion=False)
+        holder.command(name)(getattr(import_module(f"{PACKAGE}.{module}"), function))
+        self.commands[name] = get_command(holder)
+        return self.commands[name]
 
 
 class LazyGroup(TyperGroup):
@@ -64,9 +96,14 @@ def program(commands: Mapping[str, str], root: Any) -> typer.Typer:
         context_settings={"max_content_width": WIDEST_HELP},
     )
     made.callback()(root)
-    for name, text in commands.items():
-        made.command(name, help=text)(_not_loaded)
+    add_lines(made, commands)
     return made
+
+
+def add_lines(made: typer.Typer, lines: Mapping[str, str]) -> None:
+    """Add the help line of each command, which stands in for it until it is called."""
+    for name, text in lines.items():
+        made.command(name, help=text)(_not_loaded)
 
 
 def _not_loaded() -> None:

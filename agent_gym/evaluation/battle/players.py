@@ -9,9 +9,11 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_gym.agents.artifact import MANIFEST
 from agent_gym.agents.marl import TeamContract, TeamPolicy
 from agent_gym.agents.marl.critic import TeamCritic
 from agent_gym.agents.marl.foresight import TeamForesight
+from agent_gym.agents.marl.policy import CARD
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import FloatArray
@@ -22,6 +24,8 @@ from agent_gym.evaluation.battle.starts import Start
 
 ENTROPY, VALUE, INFORMATION = "entropy", "value", "information_bonus"
 POLICY, CRITIC, FORESIGHT = "policy", "critic", "foresight"
+DEPTH, SHOWN = 4, 6
+"""How far below a folder teams are looked for, and how many of them are named."""
 IntArray: TypeAlias = NDArray[np.int64]
 
 
@@ -146,13 +150,35 @@ def open_team(folder: Path, *, greedy: bool = True) -> PolicyPlayer:
 
     A critic beside the policy tells values, and a model of the world tells information; without
     them these are not recorded.
+
+    Raises:
+        DataError: There is no team in it, or it is damaged; teams that lie below are named.
     """
     home = folder / POLICY if (folder / POLICY).is_dir() else folder
+    _refuse_above(home)
     policy = TeamPolicy.load(home)
     critic = _beside(home, CRITIC, TeamCritic.load, policy)
     model = _beside(home, FORESIGHT, TeamForesight.load, policy)
     watches = {} if model is None else {INFORMATION: information_of(model)}
     return PolicyPlayer(policy, critic, greedy=greedy, name=named(folder), watches=watches)
+
+
+def _refuse_above(folder: Path) -> None:
+    """Raise DataError for a folder that holds no team while folders below it do."""
+    if (folder / MANIFEST).exists() or (folder / CARD).exists():
+        return
+    below = [path.parent for n in range(1, DEPTH + 1) for path in folder.glob("*/" * n + CARD)]
+    if not below:
+        return
+    names = [str(path.relative_to(folder)) for path in sorted(below)]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    raise DataError(
+        "no team lies in this folder itself, but some lie below it",
+        where=str(folder),
+        found=", ".join(names[:SHOWN]) + more,
+        expected="the folder of one seed, or of a policy in it",
+        remedy=f"Name one of them, such as {folder / names[0]}",
+    )
 
 
 def information_of(model: TeamForesight) -> Watch:

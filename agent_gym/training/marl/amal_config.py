@@ -6,6 +6,7 @@ from typing import Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
+from agent_gym.agents.marl.network import DEEPEST, WIDEST
 from agent_gym.core.registry import Config
 
 InformationKind: TypeAlias = Literal["mutual_information", "variance", "error", "distillation"]
@@ -16,8 +17,8 @@ class WorldModelConfig(Config):
     """The ensemble that learns how a battle goes on, from what the primary team met."""
 
     heads: int = Field(default=5, ge=2, description="networks that each learn by themselves")
-    hidden: int = Field(default=128, ge=1, description="width of their layers")
-    layers: int = Field(default=2, ge=1, description="how many layers")
+    hidden: int = Field(default=128, ge=1, le=WIDEST, description="width of their layers")
+    layers: int = Field(default=2, ge=1, le=DEEPEST, description="how many layers")
     updates: int = Field(default=30, ge=0, description="steps of its optimiser in an iteration")
     batch: int = Field(default=256, ge=1, description="rows that each head draws for a step")
     learning_rate: float = Field(default=1e-3, gt=0, description="of its optimiser")

@@ -12,8 +12,10 @@ from agent_gym.agents.marl import NetworkConfig
 from agent_gym.core.registry import Config, configure, unknown
 from agent_gym.envs.battle import BattleConfig
 from agent_gym.training.marl.amal_config import AmalConfig
-from agent_gym.training.rl.config import read_mapping
+from agent_gym.training.rl.config import MOST_ENVS, read_mapping
 
+MOST_STEPS = 10_000
+"""Of each environment in an iteration: what is played is kept until it was learned from."""
 SHIPPED = Path(__file__).resolve().parents[2] / "configs" / "marl"
 
 
@@ -95,8 +97,10 @@ class TeamTrainConfig(Config):
     world: BattleConfig = Field(default=BattleConfig(), description="the battle that is fought")
     seed: int = Field(default=0, ge=0, description="where all randomness comes from")
     env_steps: int = Field(default=250_000, ge=1, description="steps of all environments together")
-    n_envs: int = Field(default=16, ge=1, description="environments side by side")
-    n_steps: int = Field(default=100, ge=1, description="steps of each in an iteration")
+    n_envs: int = Field(default=16, ge=1, le=MOST_ENVS, description="environments side by side")
+    n_steps: int = Field(
+        default=100, ge=1, le=MOST_STEPS, description="steps of each in an iteration"
+    )
     network: NetworkConfig = Field(default=NetworkConfig(), description="shape of both networks")
     chunk: int = Field(
         default=10, ge=1, description="steps that a recurrent network is trained through at a time"
