@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.main import get_command
 
 from agent_gym.apps.cli.main import COMMANDS
+from agent_gym.apps.cli.tree import load_whole
 from tests.rollouts.postgres import binaries
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,7 +84,7 @@ def problem_of(words):
     """Return what is wrong with a command, None if it exists with all its options."""
     if words[0] not in COMMANDS:
         return "no such command"
-    found = get_command(import_module(f"agent_gym.apps.cli.{words[0]}").app)
+    found = load_whole(words[0])
     rest = words[1:]
     while (known := getattr(found, "commands", {})) and rest and not rest[0].startswith("-"):
         if rest[0] not in known:
@@ -188,7 +188,7 @@ def test_every_command_has_its_section():
     heads = set(re.findall(r"^## agent-gym (.+)$", text_of("docs/cli.md"), re.MULTILINE))
     real = set()
     for name in COMMANDS:
-        found = get_command(import_module(f"agent_gym.apps.cli.{name}").app)
+        found = load_whole(name)
         known = getattr(found, "commands", {})
         real |= {f"{name} {sub}" for sub in known}
         if not known or getattr(found, "invoke_without_command", False):
