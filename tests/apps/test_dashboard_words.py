@@ -9,11 +9,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from agent_gym.apps.dashboard.charts import harmless
-from agent_gym.apps.dashboard.markup import Safe, el, link, text
+from agent_gym.apps.dashboard.markup import Safe, breakable, el, link, text
 from agent_gym.apps.dashboard.pages import PAGES
 from agent_gym.apps.dashboard.parts import ago, pager
+from agent_gym.apps.dashboard.parts import table as parts_table
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.words import LANGUAGES, Words, table
+from agent_gym.pipeline.nightly.history import RunHistory
+from agent_gym.pipeline.nightly.workspace import Workspace
 from tests.reporting.browsing import needs_browser
 
 ROOM = Path(__file__).resolve().parents[2] / "agent_gym" / "apps" / "dashboard"
@@ -167,3 +170,60 @@ class TestForEverybody:
             reader.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         assert reader.complaints() == []
         assert reader.hosts() <= {urlsplit(reader.site.url).netloc}
+
+
+@needs_browser
+class TestOnATelephone:
+    """In a real browser of 390 points: what decides can be read without scrolling sideways."""
+
+    def seen(self, reader, path, selector):
+        """The first thing that fits: its edges, and its text."""
+        reader.open(path)
+        reader.until(selector)
+        code = """const found = document.querySelector(arguments[0]);
+            const box = found.getBoundingClientRect();
+            return [box.left, box.right, found.innerText];"""
+        return reader.script(code, selector)
+
+    @pytest.fixture
+    def telephone(self, reader):
+        size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+        reader.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        yield reader
+        reader.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+    def test_the_decisive_columns_lie_within_the_screen(self, telephone, site):
+        ids = [row.run_id for row in RunHistory(Workspace(site.folder)).page(limit=2)]
+        run = "&".join(f"run={each}" for each in ids)
+        asked = {
+            f"/dashboard/compare?{run}": "#compared tbody tr td:nth-child(3) span",
+            f"/dashboard/run?id={site.names['run']}": "table.folds tbody td:nth-child(5)",
+            "/dashboard/settings?doctor=1": "table.folds tbody td:nth-child(3)",
+            "/dashboard/training": "table.folds .progress",
+            "/dashboard/runs": "#runs tbody time",
+        }
+        for path, selector in asked.items():
+            left, right, said = self.seen(telephone, path, selector)
+            assert 0 <= left < right <= 390, path
+            assert said.strip(), path
+
+    def test_the_name_of_a_row_stays_when_a_table_is_scrolled(self, telephone):
+        path = "/dashboard/agents?name=rules-momentum"
+        selector = ".wide table:not(.folds) tbody th"
+        left, _, _ = self.seen(telephone, path, selector)
+        moved = telephone.script(
+            """const name = document.querySelector(arguments[0]), box = name.closest(".wide");
+            box.scrollLeft = 200;
+            return [box.scrollLeft, name.getBoundingClientRect().left];""",
+            selector,
+        )
+        assert moved[0] > 0
+        assert moved[1] == pytest.approx(left, abs=2)
+
+
+def test_names_break_where_words_end():
+    assert breakable("a/b_c") == "a/<wbr>b_<wbr>c"
+    assert breakable("a__b/") == "a__<wbr>b/"
+    assert breakable("<i>/&") == "&lt;i&gt;/<wbr>&amp;"
+    made = parts_table("t", ["n", "x"], [["a_b", "c_d"]], story=["", "X"])
+    assert '<th scope="row">a_<wbr>b</th><td data-label="X">c_d</td>' in made

@@ -84,7 +84,10 @@ def _table(words: Words, query: Query, found: ComparedFigures) -> Safe:
         )
     suite = found.runs[0].suite
     rows = [_row(words, suite, each) for each in found.metrics]
-    return table(words("nav.compare"), heads, rows, numbers=range(1, len(heads)))
+    labels = [words("metric.name"), words("compare.reference")]
+    labels += [run.run_id for run in found.runs[1:]]
+    made = table(words("nav.compare"), heads, rows, numbers=range(1, len(heads)), story=labels)
+    return el("div", made, id="compared")
 
 
 def _row(words: Words, suite: str, metric: ComparedMetric) -> list[Part]:

@@ -98,7 +98,7 @@ def _seeds(words: Words, seeds: tuple[SeedProgress, ...]) -> Safe:
         )
     names = ("arm", "seed", "status", "progress", "final", "latest", "checkpoints")
     heads = [words(f"training.{name}") for name in names]
-    return table(words("training.seeds"), heads, rows, numbers=(4, 5))
+    return table(words("training.seeds"), heads, rows, numbers=(4, 5), story=heads)
 
 
 def _videos(words: Words, found: TrainingFigures) -> Safe:
@@ -131,7 +131,7 @@ def _batches(words: Words, found: TrainingFigures) -> Safe:
         words(f"training.{name}")
         for name in ("batch", "status", "model", "loss", "improvement", "ended")
     ]
-    return table(words("training.batches"), heads, rows, numbers=(3, 4))
+    return table(words("training.batches"), heads, rows, numbers=(3, 4), story=heads)
 
 
 PAGE = Page("/training", "training", view)
