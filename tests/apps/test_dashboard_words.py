@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent_gym.apps.dashboard.charts import harmless
+from agent_gym.apps.dashboard.charts import COLOURS, dressed, harmless, theme
 from agent_gym.apps.dashboard.markup import Safe, breakable, el, link, text
 from agent_gym.apps.dashboard.pages import PAGES
 from agent_gym.apps.dashboard.parts import ago, pager
@@ -82,6 +82,31 @@ def test_options_run_nothing_and_tooltips_are_text():
     assert made["tooltip"]["renderMode"] == "richText"
 
 
+def contrast(one, other):
+    """How far two colours are apart, as WCAG counts it."""
+
+    def lightness(colour):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        line = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * line[0] + 0.7152 * line[1] + 0.0722 * line[2]
+
+    low, high = sorted((lightness(one), lightness(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(("night", "card"), [(False, "#ffffff"), (True, "#171e26")])
+def test_charts_can_be_read_by_day_and_by_night(night, card):
+    assert f"--card: {card}" in (ROOM / "assets" / "dashboard.css").read_text(encoding="utf-8")
+    worn = theme(night=night)
+    assert contrast(worn["textStyle"]["color"], card) >= 4.5
+    assert contrast(worn["timeAxis"]["axisLabel"]["color"], card) >= 4.5
+    assert worn["timeAxis"]["axisLabel"]["hideOverlap"]
+    assert len(set(worn["color"])) == len(COLOURS)
+    assert all(contrast(each, card) >= 3.5 for each in worn["color"])
+    shade = {"markArea": {"color": "#009E73"}, "color": "#009E73"}
+    assert dressed(shade, night=night)["markArea"] == shade["markArea"]
+
+
 def test_a_state_survives_its_address():
     here = Query.of("/dashboard/runs", [("run", "a b"), ("run", "c&d"), ("x", ""), ("page", "2")])
     assert here.all("run") == ("a b", "c&d")
@@ -132,13 +157,37 @@ class TestForEverybody:
     def test_dark_is_dark_and_light_is_light(self, reader):
         reader.open("/dashboard/")
         colours = {}
-        for theme in ("dark", "light"):
-            reader.one(f"[data-theme={theme}]").click()
-            reader.until(f"[data-theme={theme}][aria-pressed=true]")
+        for each in ("dark", "light"):
+            reader.one(f"[data-theme={each}]").click()
+            reader.until(f"[data-theme={each}][aria-pressed=true]")
             code = "return getComputedStyle(document.body).backgroundColor"
-            colours[theme] = [int(n) for n in re.findall(r"\d+", reader.script(code))[:3]]
+            colours[each] = [int(n) for n in re.findall(r"\d+", reader.script(code))[:3]]
         assert max(colours["dark"]) < 60
         assert min(colours["light"]) > 200
+        reader.one("[data-theme=auto]").click()
+        reader.until("[data-theme=auto][aria-pressed=true]")
+
+    def test_charts_and_the_player_of_battles_wear_the_theme_of_the_page(self, reader):
+        shown = """const frame = document.querySelector("iframe.viewer");
+            const inside = frame?.contentDocument, root = inside?.documentElement;
+            return inside?.readyState === "complete" && root.dataset.theme === arguments[0]
+              && frame.clientHeight >= root.scrollHeight;"""
+        for each in ("dark", "light"):
+            reader.open("/dashboard/training")
+            reader.one(f"[data-theme={each}]").click()
+            reader.until(f"[data-theme={each}][aria-pressed=true]")
+            option = reader.chart("curves")
+            ink = theme(night=each == "dark")["textStyle"]["color"]
+            assert option["textStyle"]["color"] == ink
+            looks = [
+                (s["lineStyle"]["type"], s["symbol"], s["lineStyle"]["color"])
+                for s in option["series"]
+            ]
+            assert len(set(map(str, looks))) == len(looks)
+            reader.open("/dashboard/battles")
+            reader.one("tbody th a").click()
+            reader.until("iframe.viewer")
+            reader.wait.until(lambda _, each=each: reader.script(shown, each))
         reader.one("[data-theme=auto]").click()
         reader.until("[data-theme=auto][aria-pressed=true]")
 

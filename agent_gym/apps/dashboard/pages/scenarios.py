@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_gym.apps.dashboard.charts import BAD, BLUE, UNSURE, lines
+from agent_gym.apps.dashboard.charts import AMBER, BAD, BLUE, CARD, INK, lines
 from agent_gym.apps.dashboard.figures.runs import ScenarioFigures, scenario_figures
 from agent_gym.apps.dashboard.markup import Safe, el
 from agent_gym.apps.dashboard.parts import choose, filters, light_tag, run_link, table, when
@@ -65,7 +65,7 @@ def _option(words: Words, history: MetricHistory) -> dict[str, Any]:
     marks = [
         _line(words("scenarios.change"), point, BAD, "solid") for point in points if point.change
     ] + [
-        _line(words("scenarios.baseline"), point, UNSURE, "dashed")
+        _line(words("scenarios.baseline"), point, AMBER, "dashed")
         for point in points
         if point.new_baseline and not point.change
     ]
@@ -88,7 +88,9 @@ def _line(label: str, point: MetricPoint, colour: str, dashes: str) -> dict[str,
         "lineStyle": {"color": colour, "type": dashes, "width": 1.4},
         "label": {
             "formatter": label,
-            "color": colour,
+            "color": INK,
+            "backgroundColor": CARD,
+            "padding": [2, 4],
             "fontSize": 11,
             "rotate": 90,
             "position": "insideEndTop",

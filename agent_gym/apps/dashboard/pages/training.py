@@ -15,6 +15,7 @@ from agent_gym.apps.dashboard.words import Words
 from agent_gym.reporting.rl.overview import SeedProgress
 from agent_gym.reporting.text import number
 
+SIGNS, DASHES = ("circle", "rect", "triangle", "diamond"), ("solid", "dashed", "dotted")
 VIDEO = "/dashboard/files/video"
 
 
@@ -66,11 +67,12 @@ def _option(words: Words, seeds: tuple[SeedProgress, ...]) -> dict[str, Any]:
         series += [
             {
                 "name": f"{arm}, {words('training.seed')} {seed.seed}",
-                "lineStyle": look | {"width": 1.6},
+                "lineStyle": look | {"width": 1.6, "type": DASHES[place % len(DASHES)]},
                 "itemStyle": look,
+                "symbol": SIGNS[place % len(SIGNS)],
                 "data": [[step, mean] for step, mean in seed.curve],
             }
-            for seed in group
+            for place, seed in enumerate(group)
         ]
     return dict(lines(series, x={"type": "value"}, y=words("training.return"), zoom=True))
 
