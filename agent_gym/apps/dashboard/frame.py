@@ -19,8 +19,8 @@ from agent_gym.apps.dashboard.words import LANGUAGES
 FRAME_PX = 56
 
 
-def navigation(name: str, pages: Sequence[Page], visit: Visit) -> Safe:
-    """Return the list of pages with one of them marked, and who is here."""
+def navigation(here: str, pages: Sequence[Page], visit: Visit) -> Safe:
+    """Return the list of pages with the one at a path marked, and who is here."""
     words = visit.words
     items = [
         el(
@@ -28,7 +28,7 @@ def navigation(name: str, pages: Sequence[Page], visit: Visit) -> Safe:
             link(
                 f"{DASHBOARD}{each.path}" if each.path != "/" else DASHBOARD,
                 words(f"nav.{each.name}"),
-                aria_current="page" if each.name == name else None,
+                aria_current="page" if each.path == here else None,
             ),
         )
         for each in pages
@@ -71,7 +71,7 @@ def _choice(label: str, *, on: bool, **attributes: str) -> Safe:
 def first_view(page: Page, pages: Sequence[Page], visit: Visit, view: View) -> Safe:
     """Return a page as it can be read before any script of the library has come."""
     tools = el("div", class_="tools room") if page.tools is not None and view.found else None
-    side = navigation(page.name, pages, visit)
+    side = navigation(page.back or page.path, pages, visit)
     return el("div", _in_the_dark(visit.theme), _framed(side, view, tools), id="early")
 
 

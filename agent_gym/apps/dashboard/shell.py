@@ -140,7 +140,7 @@ def show(page: Page, pages: Sequence[Page], stage: Screen, view: View) -> None:
     ui.add_body_html(first_view(page, pages, visit, view))
     with ui.element("div").classes("frame"):
         with ui.element("div").classes("side"):
-            _part(navigation(page.name, pages, visit))
+            _part(navigation(page.back or page.path, pages, visit))
         with ui.element("div").classes("content").props('id=main role=main tabindex="-1"'):
             _part(el("h1", view.title))
             if page.tools is not None and view.found:
