@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent_gym.apps.dashboard.charts import COLOURS, dressed, harmless, theme
+from agent_gym.apps.dashboard.charts import COLOURS, dressed, harmless, local, theme
 from agent_gym.apps.dashboard.markup import Safe, breakable, el, link, text
 from agent_gym.apps.dashboard.pages import PAGES
 from agent_gym.apps.dashboard.parts import ago, pager
@@ -128,6 +128,19 @@ def test_a_pager_knows_its_ends():
     assert "101 to 120 of 120" in last
     assert "page 3 of 3" in last
     assert "0 to 0 of 0" in pager(words, Query.of("/dashboard/runs", []), 0, 50)
+
+
+def test_thousands_are_told_in_each_language():
+    russian = Words("ru")
+    assert (Words("en").count(1_234_567), russian.count(1_234_567)) == (
+        "1,234,567",
+        "1\xa0234\xa0567",
+    )
+    assert russian.grouped("10,638.293; 1,2 and 1,2345") == "10\xa0638.293; 1,2 and 1,2345"
+    assert russian.said("`run --seeds 1,200`") == "`run --seeds 1,200`"
+    axis = local({"xAxis": [{"type": "time"}], "yAxis": {"type": "category"}}, "ru")
+    assert ":formatter" in axis["xAxis"][0]["axisLabel"]
+    assert axis["yAxis"] == {"type": "category"}
 
 
 def test_times_are_told_in_each_language():

@@ -256,7 +256,7 @@ def pager(words: Words, query: Query, total: int, size: int) -> Safe:
         "pager.rows",
         first=first + 1 if total else 0,
         last=min(first + size, total),
-        total=f"{total:,}",
+        total=words.count(total),
     )
     ways = [
         to_page(query, 1, "|◀", on=number > 1, name=words("pager.first")),

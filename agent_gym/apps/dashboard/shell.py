@@ -18,7 +18,7 @@ from nicegui import run, ui
 
 from agent_gym.apps.api.front_door import DASHBOARD
 from agent_gym.apps.api.roles import Role
-from agent_gym.apps.dashboard.charts import dressed, harmless, theme
+from agent_gym.apps.dashboard.charts import dressed, harmless, local, theme
 from agent_gym.apps.dashboard.frame import FRAME_PX, first_view, head, navigation
 from agent_gym.apps.dashboard.markup import Safe, el
 from agent_gym.apps.dashboard.query import Query
@@ -101,11 +101,18 @@ class Screen:
                 self.night = bool(await ui.run_javascript(IS_DARK, timeout=ANSWER_S))
         self._draw_charts()
 
+    def _option(self, block: Chart) -> dict[str, Any]:
+        """Return a chart in the colours and the language of the page."""
+        made = dressed(harmless(block.option), night=self.night)
+        return cast(dict[str, Any], local(made, self.visit.words.language))
+
     def _draw_charts(self) -> None:
         charts = {block.key: block for block in self._shown if isinstance(block, Chart)}
         for key, frame in self._frames.items():
             with frame:
-                self._elements[key] = _chart(charts[key], night=self.night)
+                self._elements[key] = _chart(
+                    charts[key], self._option(charts[key]), theme(night=self.night)
+                )
         self._frames = {}
 
     def _update(self, blocks: Sequence[Block]) -> None:
@@ -124,7 +131,7 @@ class Screen:
                 continue
             if isinstance(block, Chart):
                 element.options.clear()
-                element.options.update(dressed(harmless(block.option), night=self.night))
+                element.options.update(self._option(block))
                 element.update()
             else:
                 element.set_content(block.html)
@@ -168,9 +175,8 @@ def _frame(block: Chart) -> ui.element:
     return figure.style(f"min-height: {block.height_px + FRAME_PX}px")
 
 
-def _chart(block: Chart, *, night: bool) -> ui.echart:
-    option = cast(dict[str, Any], dressed(harmless(block.option), night=night))
-    chart = ui.echart(option, theme=theme(night=night))
+def _chart(block: Chart, option: dict[str, Any], worn: dict[str, Any]) -> ui.echart:
+    chart = ui.echart(option, theme=worn)
     return chart.style(f"height: {block.height_px}px").props(f"data-chart={block.key}")
 
 

@@ -49,7 +49,7 @@ def _list(words: Words, found: BattlePage) -> Safe:
                 _ending(words, told),
                 told.map,
                 told.player,
-                f"{told.steps:,}",
+                words.count(told.steps),
                 number(told.total_reward),
             ]
         )

@@ -147,7 +147,7 @@ def _row(words: Words, run: RunRow) -> list[Part]:
         run.suite,
         el("code", (run.commit or "-")[:10]),
         el("code", run.baseline_id or "-"),
-        f"{len(run.values):,}",
+        words.count(len(run.values)),
     ]
 
 

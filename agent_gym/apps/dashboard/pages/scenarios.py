@@ -35,8 +35,8 @@ def view(visit: Visit) -> View:
     said = words(
         "scenarios.said",
         name=history.name,
-        n=f"{history.total:,}",
-        shown=f"{len(history.points):,}",
+        n=words.count(history.total),
+        shown=words.count(len(history.points)),
         changes=len(changes),
         last=number(history.points[-1].value),
     )
@@ -56,7 +56,9 @@ def _filter(words: Words, query: Query, found: ScenarioFigures, nights: str) -> 
         query,
         choose(words("runs.suite"), "suite", [(s, s) for s in found.suites], found.suite),
         choose(words("metric.name"), "metric", [(n, n) for n in names], name),
-        choose(words("scenarios.nights"), "nights", [(n, f"{int(n):,}") for n in NIGHTS], nights),
+        choose(
+            words("scenarios.nights"), "nights", [(n, words.count(int(n))) for n in NIGHTS], nights
+        ),
     )
 
 

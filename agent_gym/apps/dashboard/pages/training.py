@@ -90,12 +90,16 @@ def _seeds(words: Words, seeds: tuple[SeedProgress, ...]) -> Safe:
                 el(
                     "div",
                     bar,
-                    el("span", f"{seed.steps:,} / {seed.total:,}", class_="small"),
+                    el(
+                        "span",
+                        f"{words.count(seed.steps)} / {words.count(seed.total)}",
+                        class_="small",
+                    ),
                     class_="progress",
                 ),
                 number(seed.score),
                 number(seed.curve[-1][1] if seed.curve else None),
-                ", ".join(f"{step:,}" for step in seed.checkpoints[-3:]) or "-",
+                ", ".join(words.count(step) for step in seed.checkpoints[-3:]) or "-",
             ]
         )
     names = ("arm", "seed", "status", "progress", "final", "latest", "checkpoints")
