@@ -118,6 +118,10 @@ def test_marked_runs_are_compared_worst_first_and_only_changed(reader, history):
     assert [row[0].split()[0] for row in rows] == [each.name for each in worst]
     assert rows[0][1] == number(worst[0].values[0])
     assert rows[0][2].splitlines()[0] == number(worst[0].values[1])
+    painted = reader.all("#compared tbody .worse, #compared tbody .better")
+    beyond = [each.beyond(change) for each in compared for change in each.changes]
+    assert 0 < len(painted) == sum(beyond) < len(beyond)
+    assert reader.text("nav [aria-current=page]") == "Runs"
     reader.one("thead a[href*=reference]").click()
     reader.wait.until(lambda _: query(reader).get("reference") == [ids[1]])
     reader.until(".content h1")

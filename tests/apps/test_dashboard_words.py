@@ -8,12 +8,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent_gym.apps.dashboard.charts import harmless
-from agent_gym.apps.dashboard.markup import Safe, el, link, text
+from agent_gym.apps.dashboard.charts import COLOURS, dressed, harmless, local, theme
+from agent_gym.apps.dashboard.markup import Safe, breakable, el, link, text
 from agent_gym.apps.dashboard.pages import PAGES
 from agent_gym.apps.dashboard.parts import ago, pager
+from agent_gym.apps.dashboard.parts import table as parts_table
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.words import LANGUAGES, Words, table
+from agent_gym.pipeline.nightly.history import RunHistory
+from agent_gym.pipeline.nightly.workspace import Workspace
 from tests.reporting.browsing import needs_browser
 
 ROOM = Path(__file__).resolve().parents[2] / "agent_gym" / "apps" / "dashboard"
@@ -79,6 +82,31 @@ def test_options_run_nothing_and_tooltips_are_text():
     assert made["tooltip"]["renderMode"] == "richText"
 
 
+def contrast(one, other):
+    """How far two colours are apart, as WCAG counts it."""
+
+    def lightness(colour):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        line = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * line[0] + 0.7152 * line[1] + 0.0722 * line[2]
+
+    low, high = sorted((lightness(one), lightness(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(("night", "card"), [(False, "#ffffff"), (True, "#171e26")])
+def test_charts_can_be_read_by_day_and_by_night(night, card):
+    assert f"--card: {card}" in (ROOM / "assets" / "dashboard.css").read_text(encoding="utf-8")
+    worn = theme(night=night)
+    assert contrast(worn["textStyle"]["color"], card) >= 4.5
+    assert contrast(worn["timeAxis"]["axisLabel"]["color"], card) >= 4.5
+    assert worn["timeAxis"]["axisLabel"]["hideOverlap"]
+    assert len(set(worn["color"])) == len(COLOURS)
+    assert all(contrast(each, card) >= 3.5 for each in worn["color"])
+    shade = {"markArea": {"color": "#009E73"}, "color": "#009E73"}
+    assert dressed(shade, night=night)["markArea"] == shade["markArea"]
+
+
 def test_a_state_survives_its_address():
     here = Query.of("/dashboard/runs", [("run", "a b"), ("run", "c&d"), ("x", ""), ("page", "2")])
     assert here.all("run") == ("a b", "c&d")
@@ -100,6 +128,19 @@ def test_a_pager_knows_its_ends():
     assert "101 to 120 of 120" in last
     assert "page 3 of 3" in last
     assert "0 to 0 of 0" in pager(words, Query.of("/dashboard/runs", []), 0, 50)
+
+
+def test_thousands_are_told_in_each_language():
+    russian = Words("ru")
+    assert (Words("en").count(1_234_567), russian.count(1_234_567)) == (
+        "1,234,567",
+        "1\xa0234\xa0567",
+    )
+    assert russian.grouped("10,638.293; 1,2 and 1,2345") == "10\xa0638.293; 1,2 and 1,2345"
+    assert russian.said("`run --seeds 1,200`") == "`run --seeds 1,200`"
+    axis = local({"xAxis": [{"type": "time"}], "yAxis": {"type": "category"}}, "ru")
+    assert ":formatter" in axis["xAxis"][0]["axisLabel"]
+    assert axis["yAxis"] == {"type": "category"}
 
 
 def test_times_are_told_in_each_language():
@@ -129,13 +170,37 @@ class TestForEverybody:
     def test_dark_is_dark_and_light_is_light(self, reader):
         reader.open("/dashboard/")
         colours = {}
-        for theme in ("dark", "light"):
-            reader.one(f"[data-theme={theme}]").click()
-            reader.until(f"[data-theme={theme}][aria-pressed=true]")
+        for each in ("dark", "light"):
+            reader.one(f"[data-theme={each}]").click()
+            reader.until(f"[data-theme={each}][aria-pressed=true]")
             code = "return getComputedStyle(document.body).backgroundColor"
-            colours[theme] = [int(n) for n in re.findall(r"\d+", reader.script(code))[:3]]
+            colours[each] = [int(n) for n in re.findall(r"\d+", reader.script(code))[:3]]
         assert max(colours["dark"]) < 60
         assert min(colours["light"]) > 200
+        reader.one("[data-theme=auto]").click()
+        reader.until("[data-theme=auto][aria-pressed=true]")
+
+    def test_charts_and_the_player_of_battles_wear_the_theme_of_the_page(self, reader):
+        shown = """const frame = document.querySelector("iframe.viewer");
+            const inside = frame?.contentDocument, root = inside?.documentElement;
+            return inside?.readyState === "complete" && root.dataset.theme === arguments[0]
+              && frame.clientHeight >= root.scrollHeight;"""
+        for each in ("dark", "light"):
+            reader.open("/dashboard/training")
+            reader.one(f"[data-theme={each}]").click()
+            reader.until(f"[data-theme={each}][aria-pressed=true]")
+            option = reader.chart("curves")
+            ink = theme(night=each == "dark")["textStyle"]["color"]
+            assert option["textStyle"]["color"] == ink
+            looks = [
+                (s["lineStyle"]["type"], s["symbol"], s["lineStyle"]["color"])
+                for s in option["series"]
+            ]
+            assert len(set(map(str, looks))) == len(looks)
+            reader.open("/dashboard/battles")
+            reader.one("tbody th a").click()
+            reader.until("iframe.viewer")
+            reader.wait.until(lambda _, each=each: reader.script(shown, each))
         reader.one("[data-theme=auto]").click()
         reader.until("[data-theme=auto][aria-pressed=true]")
 
@@ -167,3 +232,60 @@ class TestForEverybody:
             reader.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         assert reader.complaints() == []
         assert reader.hosts() <= {urlsplit(reader.site.url).netloc}
+
+
+@needs_browser
+class TestOnATelephone:
+    """In a real browser of 390 points: what decides can be read without scrolling sideways."""
+
+    def seen(self, reader, path, selector):
+        """The first thing that fits: its edges, and its text."""
+        reader.open(path)
+        reader.until(selector)
+        code = """const found = document.querySelector(arguments[0]);
+            const box = found.getBoundingClientRect();
+            return [box.left, box.right, found.innerText];"""
+        return reader.script(code, selector)
+
+    @pytest.fixture
+    def telephone(self, reader):
+        size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+        reader.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        yield reader
+        reader.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+    def test_the_decisive_columns_lie_within_the_screen(self, telephone, site):
+        ids = [row.run_id for row in RunHistory(Workspace(site.folder)).page(limit=2)]
+        run = "&".join(f"run={each}" for each in ids)
+        asked = {
+            f"/dashboard/compare?{run}": "#compared tbody tr td:nth-child(3) span",
+            f"/dashboard/run?id={site.names['run']}": "table.folds tbody td:nth-child(5)",
+            "/dashboard/settings?doctor=1": "table.folds tbody td:nth-child(3)",
+            "/dashboard/training": "table.folds .progress",
+            "/dashboard/runs": "#runs tbody time",
+        }
+        for path, selector in asked.items():
+            left, right, said = self.seen(telephone, path, selector)
+            assert 0 <= left < right <= 390, path
+            assert said.strip(), path
+
+    def test_the_name_of_a_row_stays_when_a_table_is_scrolled(self, telephone):
+        path = "/dashboard/agents?name=rules-momentum"
+        selector = ".wide table:not(.folds) tbody th"
+        left, _, _ = self.seen(telephone, path, selector)
+        moved = telephone.script(
+            """const name = document.querySelector(arguments[0]), box = name.closest(".wide");
+            box.scrollLeft = 200;
+            return [box.scrollLeft, name.getBoundingClientRect().left];""",
+            selector,
+        )
+        assert moved[0] > 0
+        assert moved[1] == pytest.approx(left, abs=2)
+
+
+def test_names_break_where_words_end():
+    assert breakable("a/b_c") == "a/<wbr>b_<wbr>c"
+    assert breakable("a__b/") == "a__<wbr>b/"
+    assert breakable("<i>/&") == "&lt;i&gt;/<wbr>&amp;"
+    made = parts_table("t", ["n", "x"], [["a_b", "c_d"]], story=["", "X"])
+    assert '<th scope="row">a_<wbr>b</th><td data-label="X">c_d</td>' in made

@@ -40,7 +40,7 @@ BAD_WORDS = {
     "near option": (("backtest", "--fee", "1"), "--fee", "Did you mean --fee-bps"),
     "missing argument": (("data", "check"), "FILE is missing", "data check --help"),
     "missing option": (("data", "import", "x.csv"), "--out is missing", ".parquet"),
-    "missing value": (("backtest", "--seed"), "--seed", "--help"),
+    "missing value": (("backtest", "--seed"), "--seed", "agent-gym backtest --help"),
     "word for a number": (("backtest", "--seed", "one"), "'one'", "integer"),
     "fraction for a number": (("backtest", "--seed=1.5"), "'1.5'", "integer"),
     "too small": (("market", "generate", "--bars", "0", "--out", "x.csv"), "'0'", "--bars"),
@@ -66,6 +66,23 @@ BAD_WORDS = {
     "start after end": (("data", "check", "x.csv", "--start", "2024-02-01", "--end", "2024-01-01"),
                         "start is after the end", "Exchange"),
 }  # fmt: skip
+
+
+def test_a_value_that_is_missing_blames_the_command_that_wants_it(run: Run) -> None:
+    for words in (("report", "demo", "--markdown"), ("data", "check", "x.csv", "--end")):
+        _, _, err = run(*words)
+        path = " ".join(("agent-gym", *words[: len(words) - 2]))
+        assert f"where:    {path}\n" in err
+        assert f"`{path} --help`" in err
+
+
+def test_an_option_that_was_refused_is_not_recommended(run: Run) -> None:
+    code, out, _ = run("mcp", "--json")
+    said = json.loads(out)
+    assert (code, said["where"]) == (2, "agent-gym mcp")
+    assert said["remedy"] == "`agent-gym mcp --help` lists what can be said"
+    _, out, _ = run("--json", "agents")
+    assert "after the whole command" in json.loads(out)["remedy"]
 
 
 @pytest.mark.parametrize("case", BAD_WORDS)

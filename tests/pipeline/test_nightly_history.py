@@ -5,7 +5,7 @@ import pytest
 
 from agent_gym.core.errors import ConfigError, DataError, StoreError
 from agent_gym.evaluation.gate import GatePolicy, Night
-from agent_gym.pipeline.nightly.history import RunFilter, RunHistory
+from agent_gym.pipeline.nightly.history import ComparedMetric, RunFilter, RunHistory
 from agent_gym.pipeline.nightly.ledger import Ledger
 from agent_gym.pipeline.nightly.workspace import Workspace
 from scripts.seed_nights import seed_runs
@@ -132,6 +132,20 @@ def test_runs_are_compared_with_the_first(history):
     assert up.worst == max(-change for change in up.changes[1:]) / up.values[0]
     same = history.compare((runs[0], runs[0]))
     assert not any(each.changed for each in same)
+    assert one.tolerated == pytest.approx(0.05 * abs(one.values[0]))  # as the seeded report says
+
+
+def test_what_is_tolerated_is_no_change():
+    def metric(*values, tolerated=0.5):
+        changes = tuple(None if each is None else each - values[0] for each in values)
+        return ComparedMetric("s/m", "up", values, changes, None, tolerated)
+
+    assert not metric(10.0, 10.5, 9.5).changed
+    assert metric(10.0, 10.4, 9.4).changed
+    assert metric(10.0, None).changed
+    assert metric(10.0, 10.1, tolerated=None).changed  # it differs,
+    assert not metric(10.0, 99.0, tolerated=None).beyond(89.0)  # but nobody calls it good or bad
+    assert [metric(10.0).beyond(each) for each in (None, 0.5, -0.6)] == [False, False, True]
 
 
 def test_what_cannot_be_read_is_said(tmp_path):

@@ -25,10 +25,11 @@ from agent_gym.pipeline.nightly import (
 from agent_gym.pipeline.nightly.code_identity import code_identity
 from agent_gym.pipeline.nightly.frozen import freeze
 from agent_gym.pipeline.nightly.imported import imported_libraries, imported_packages
+from agent_gym.pipeline.nightly.ledger import Ledger
 from agent_gym.pipeline.nightly.libraries import distributions_of, library_hashes, required
 from agent_gym.pipeline.nightly.prepare import uncounted, widened
 from agent_gym.pipeline.nightly.proof import most_different
-from agent_gym.pipeline.nightly.run import Silence
+from agent_gym.pipeline.nightly.run import Player, Silence, Task
 from agent_gym.pipeline.nightly.sources import files_of, source_files, sources_hash
 from agent_gym.reporting.nightly import headline, light, schema_of, verdict
 
@@ -180,24 +181,47 @@ class TestUncompared:
         assert (verdict(outcome.result), light(outcome.result)) == ("incomparable", "bad")
 
 
+class Heard(Silence):
+    """Counts as somebody does who waits."""
+
+    def __init__(self):
+        self.lines, self.played, self.kept, self.expected = [], 0, 0, 0
+
+    def expect(self, n):
+        self.expected += n
+
+    def start(self, scenario, kept=0):
+        self.kept += kept
+
+    def advance(self, scenario, n=1, error=None):
+        self.played += n
+
+    def tell(self, text):
+        self.lines.append((self.played, text))
+
+
 def test_a_confirmation_says_before_how_much_it_will_play(home):
-    class Heard(Silence):
-        def __init__(self):
-            self.lines, self.played = [], 0
-
-        def advance(self, scenario, n=1, error=None):
-            self.played += n
-
-        def tell(self, text):
-            self.lines.append((self.played, text))
-
     watch = Heard()
     options = NightlyOptions(policy=GatePolicy(n_confirm=8, max_confirm=8))
     run_nightly(asked(ALPHA, level=9.0), options, Workspace(home), clock=clock_at(1), watch=watch)
     ((at, text),) = watch.lines
     assert at == 10  # the pinned seeds and two of them again
-    assert "at most 40 episodes" in text  # 8 to prove, twice 8 fresh ones on two sides
+    assert "at most 40 more episodes" in text  # 8 to prove, twice 8 fresh ones on two sides
     assert "about" in text
+    assert watch.expected == watch.played + watch.kept == 10 + 16
+
+
+def test_seeds_that_are_asked_for_again_are_not_counted_again(tmp_path):
+    """A confirmation's second look begins with the seeds of the first."""
+    watch, subject = Heard(), asked().subject
+    with Ledger(tmp_path / "gym.db") as ledger:
+        first = Player(ledger, DirectCrew(subject), "code", subject, watch)
+        first.play([Task(ALPHA.scenarios[0], SEEDS[:4])])
+        first.play([Task(ALPHA.scenarios[0], SEEDS[:8])])
+        assert (watch.expected, watch.played, watch.kept) == (8, 8, 0)
+        later = Player(ledger, DirectCrew(subject), "code", subject, watch)
+        later.play([Task(ALPHA.scenarios[0], SEEDS[:8])])  # another run: what is kept is told
+    assert (watch.expected, watch.played, watch.kept) == (16, 8, 8)
 
 
 @pytest.fixture

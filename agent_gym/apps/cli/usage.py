@@ -9,7 +9,10 @@ from typing import Any
 
 import typer
 
+from agent_gym.apps.cli.tree import load_command
 from agent_gym.core.errors import ConfigError
+
+PROGRAM = "agent-gym"
 
 
 def refuse_empty(words: Sequence[str]) -> None:
@@ -37,7 +40,7 @@ def usage_error(error: typer.TyperException, words: Sequence[str]) -> ConfigErro
     """
     carried: Any = error
     context = getattr(carried, "ctx", None)
-    command = "agent-gym" if context is None else str(context.command_path)
+    command = _named(words) if context is None else str(context.command_path)
     text = _sentence(str(getattr(carried, "message", error)))
     parameter = getattr(carried, "param", None)
     if parameter is not None:
@@ -45,7 +48,7 @@ def usage_error(error: typer.TyperException, words: Sequence[str]) -> ConfigErro
     if not text:
         return None
     if getattr(carried, "option_name", None) is not None:
-        return _bad_option(carried, command, text)
+        return _bad_option(carried, command, text, group=_commands(context) is not None)
     what, _, hint = text.partition(". ")
     return ConfigError(
         what,
@@ -79,18 +82,39 @@ def _bad_value(carried: Any, command: str, words: Sequence[str]) -> ConfigError:
     )
 
 
-def _bad_option(carried: Any, command: str, text: str) -> ConfigError:
-    """Return the error for an option that does not exist or is used wrongly."""
+def _bad_option(carried: Any, command: str, text: str, *, group: bool) -> ConfigError:
+    """Return the error for an option that does not exist or is used wrongly.
+
+    Args:
+        carried: What typer found.
+        command: Where.
+        text: What typer says.
+        group: Whether further commands belong behind this one, and the option behind them.
+    """
     name = str(carried.option_name)
     remedy = _help(command)
     known = sorted(getattr(carried, "possibilities", None) or ())
     longer = [each for each in known if each.startswith(name)]  # --fee means --fee-bps, not --seed
     near = longer or get_close_matches(name, known, n=1, cutoff=0.0)
-    if name == "--json":
+    if name == "--json" and group:
         remedy = f"Write it after the whole command, such as `{command} ... --json`. {remedy}"
-    elif near:
+    elif near and name != "--json":
         remedy = f"Did you mean {near[0]}? {remedy}"
     return ConfigError(text, where=command, found=name, remedy=remedy)
+
+
+def _named(words: Sequence[str]) -> str:
+    """Return the command that the first words name, for errors that do not say where they are."""
+    path, known = [PROGRAM], None
+    for word in words:
+        if word.startswith("-"):
+            break
+        found = load_command(word) if known is None else known.get(word)
+        if found is None:
+            break
+        path.append(word)
+        known = getattr(found, "commands", {})
+    return " ".join(path)
 
 
 def _given(words: Sequence[str], names: Sequence[str]) -> str | None:

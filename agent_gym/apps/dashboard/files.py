@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Literal, cast
 
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import FileResponse, HTMLResponse
@@ -32,9 +32,9 @@ def install_files(pages: FastAPI, app: FastAPI) -> None:
         return FileResponse(path, media_type="video/mp4")
 
     @pages.get("/files/battle")
-    def battle(name: str) -> HTMLResponse:
+    def battle(name: str, theme: Literal["auto", "light", "dark"] = "auto") -> HTMLResponse:
         try:
-            page = battle_viewer(service(), name)
+            page = battle_viewer(service(), name, theme)
         except AgentGymError as error:
             raise HTTPException(409, str(error)) from error
         if page is None:

@@ -13,15 +13,14 @@ from importlib.resources import files
 
 from agent_gym.apps.api.front_door import DASHBOARD, LOGOUT
 from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
-from agent_gym.apps.dashboard.view import Block, Chart, Page, View, Visit, card
+from agent_gym.apps.dashboard.view import THEMES, Block, Chart, Page, View, Visit, card
 from agent_gym.apps.dashboard.words import LANGUAGES
 
-THEMES = ("auto", "light", "dark")
 FRAME_PX = 56
 
 
-def navigation(name: str, pages: Sequence[Page], visit: Visit, theme: str) -> Safe:
-    """Return the list of pages with one of them marked, and who is here."""
+def navigation(here: str, pages: Sequence[Page], visit: Visit) -> Safe:
+    """Return the list of pages with the one at a path marked, and who is here."""
     words = visit.words
     items = [
         el(
@@ -29,7 +28,7 @@ def navigation(name: str, pages: Sequence[Page], visit: Visit, theme: str) -> Sa
             link(
                 f"{DASHBOARD}{each.path}" if each.path != "/" else DASHBOARD,
                 words(f"nav.{each.name}"),
-                aria_current="page" if each.name == name else None,
+                aria_current="page" if each.path == here else None,
             ),
         )
         for each in pages
@@ -39,7 +38,9 @@ def navigation(name: str, pages: Sequence[Page], visit: Visit, theme: str) -> Sa
         _choice(LANGUAGES[each], on=each == words.language, lang=each, data_language=each)
         for each in LANGUAGES
     ]
-    themes = [_choice(words(f"theme.{each}"), on=each == theme, data_theme=each) for each in THEMES]
+    themes = [
+        _choice(words(f"theme.{each}"), on=each == visit.theme, data_theme=each) for each in THEMES
+    ]
     who = el("p", visit.token_name, " ", el("span", visit.role, class_="tag"), class_="who")
     leave = el(
         "form",
@@ -67,26 +68,26 @@ def _choice(label: str, *, on: bool, **attributes: str) -> Safe:
     return el("button", label, type="button", class_="plain", aria_pressed=pressed, **attributes)
 
 
-def first_view(page: Page, pages: Sequence[Page], visit: Visit, view: View, theme: str) -> Safe:
+def first_view(page: Page, pages: Sequence[Page], visit: Visit, view: View) -> Safe:
     """Return a page as it can be read before any script of the library has come."""
     tools = el("div", class_="tools room") if page.tools is not None and view.found else None
-    side = navigation(page.name, pages, visit, theme)
-    return el("div", _in_the_dark(theme), _framed(side, view, tools), id="early")
+    side = navigation(page.back or page.path, pages, visit)
+    return el("div", _in_the_dark(visit.theme), _framed(side, view, tools), id="early")
 
 
-def error_page(pages: Sequence[Page], visit: Visit, theme: str) -> str:
+def error_page(pages: Sequence[Page], visit: Visit) -> str:
     """Return the page for an address that is none."""
     words = visit.words
     home = el("p", link(DASHBOARD, words("error.to_home"), class_="button"))
     said = card(words("error.no_page"), el("p", words("error.no_page_about")), home, tone="bad")
     view = View(words("error.no_page"), ())
-    body = _framed(navigation("", pages, visit, theme), view, said)
+    body = _framed(navigation("", pages, visit), view, said)
     return (
         f'<!doctype html><html lang="{words.language}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
         f"<title>{escape(view.title)} - Agent Gym</title>{head(words.language)}</head>"
-        f"<body>{_in_the_dark(theme)}{body}</body></html>"
+        f"<body>{_in_the_dark(visit.theme)}{body}</body></html>"
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import TypeAlias
 
 from agent_gym.reporting.text import visible
 
 LONGEST_TEXT = 20_000
-VOID = ("br", "input", "img")
+VOID = ("br", "input", "img", "wbr")
+_JOINT = re.compile(r"(?<=[/_])(?=[^/_])")
 _SAFE_LINKS = ("/dashboard", "?", "#")
 
 
@@ -44,6 +46,17 @@ def text(*parts: Part) -> Safe:
         'a &amp; b<br>3'
     """
     return Safe("".join(_escaped(part) for part in parts))
+
+
+def breakable(name: str) -> Safe:
+    """Return a name that a narrow screen may break behind ``/`` and ``_``, and nowhere in a word.
+
+    Example:
+        >>> breakable("crash/max_drawdown")
+        'crash/<wbr>max_<wbr>drawdown'
+    """
+    parts = _JOINT.split(visible(name, LONGEST_TEXT))
+    return Safe(el("wbr").join(escape(part) for part in parts))
 
 
 def link(href: str, /, *children: Part, **attributes: str | int | bool | None) -> Safe:

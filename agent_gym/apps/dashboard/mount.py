@@ -18,12 +18,12 @@ from starlette.exceptions import HTTPException
 from agent_gym.apps.api.front_door import DASHBOARD, LOGIN, cookie_of, language_of, wants_page
 from agent_gym.apps.api.tokens import Token, TokenFile
 from agent_gym.apps.dashboard.files import install_files
-from agent_gym.apps.dashboard.frame import THEMES, error_page
+from agent_gym.apps.dashboard.frame import error_page
 from agent_gym.apps.dashboard.packed import PackedFiles
 from agent_gym.apps.dashboard.pages import PAGES
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.shell import Screen, show
-from agent_gym.apps.dashboard.view import Page, Visit, view_of
+from agent_gym.apps.dashboard.view import THEMES, Page, Visit, view_of
 from agent_gym.apps.dashboard.words import Words
 from agent_gym.core.clock import SystemClock
 
@@ -78,7 +78,7 @@ def _builder(
         view = await run.io_bound(view_of, page, visit)
         if view is None:  # the server is going down
             return None
-        show(page, PAGES, Screen(page, visit, knows), view, _theme(request))
+        show(page, PAGES, Screen(page, visit, knows), view)
         return None if view.found else ui.context.client.build_response(request, view.status)
 
     return build
@@ -90,7 +90,7 @@ def _nothing_there(app: FastAPI) -> Callable[[Request, Exception], Awaitable[Res
     async def answer(request: Request, error: Exception) -> Response:
         if not wants_page(request.headers):
             return await http_exception_handler(request, cast(HTTPException, error))
-        return HTMLResponse(error_page(PAGES, _visit(app, request, "/"), _theme(request)), 404)
+        return HTMLResponse(error_page(PAGES, _visit(app, request, "/")), 404)
 
     return answer
 
@@ -104,6 +104,7 @@ def _visit(app: FastAPI, request: Request, path: str) -> Visit:
         role=token.role,
         token_id=token.id,
         token_name=token.name,
+        theme=_theme(request),
     )
 
 

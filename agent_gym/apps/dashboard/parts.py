@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from agent_gym.apps.dashboard.markup import Part, Safe, el, link, text
+from agent_gym.apps.dashboard.markup import Part, Safe, breakable, el, link, text
 from agent_gym.apps.dashboard.query import Query, place
 from agent_gym.apps.dashboard.view import to_page
 from agent_gym.apps.dashboard.words import Words
@@ -69,7 +69,7 @@ def run_link(run_id: str, *children: Part, **attributes: str | None) -> Safe:
 
 def metric_link(suite: str, name: str) -> Safe:
     """Return a link to the history of a metric."""
-    return link(place(HISTORY, [("suite", suite), ("metric", name)]), name)
+    return link(place(HISTORY, [("suite", suite), ("metric", name)]), breakable(name))
 
 
 def model_link(model_hash: str | None, shown: str | None = None) -> Safe:
@@ -102,7 +102,7 @@ def table(
     *,
     numbers: Sequence[int] = (),
     sorts: Mapping[int, str] | None = None,
-    story: bool = False,
+    story: bool | Sequence[str] = False,
 ) -> Safe:
     """Return a table.
 
@@ -112,9 +112,12 @@ def table(
         rows: The cells.
         numbers: Columns that stand right.
         sorts: Columns that the rows can be sorted by, and how they are now (``aria-sort``).
-        story: Whether the last column holds sentences, which get lines of their own on a telephone.
+        story: How a telephone shows it. True: the last column holds sentences, which get lines of
+            their own. Names of the columns: each row is a card with the named cells one after
+            another; an empty name is not shown.
     """
     numeric = set(numbers)
+    named = [""] * len(heads) if isinstance(story, bool) else list(story)
     top = [
         el(
             "th",
@@ -129,9 +132,14 @@ def table(
         el(
             "tr",
             *(
-                el("th", cell, scope="row")
+                el("th", _row_name(cell), scope="row")
                 if at == 0
-                else el("td", cell, class_="num" if at in numeric else None)
+                else el(
+                    "td",
+                    cell,
+                    class_="num" if at in numeric else None,
+                    data_label=named[at] or None,
+                )
                 for at, cell in enumerate(row)
             ),
         )
@@ -142,8 +150,12 @@ def table(
         el("caption", caption),
         el("thead", el("tr", *top)),
         el("tbody", *body),
-        class_="story" if story else None,
+        class_=("story" if story is True else "folds") if story else None,
     )
+
+
+def _row_name(cell: Part) -> Part:
+    return breakable(cell) if isinstance(cell, str) and not isinstance(cell, Safe) else cell
 
 
 def meter(label: str, share: float, *, met: bool, tall: bool = False) -> Safe:
@@ -244,7 +256,7 @@ def pager(words: Words, query: Query, total: int, size: int) -> Safe:
         "pager.rows",
         first=first + 1 if total else 0,
         last=min(first + size, total),
-        total=f"{total:,}",
+        total=words.count(total),
     )
     ways = [
         to_page(query, 1, "|◀", on=number > 1, name=words("pager.first")),

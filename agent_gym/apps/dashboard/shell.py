@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from html import unescape
 from typing import Any, cast
@@ -17,13 +18,14 @@ from nicegui import run, ui
 
 from agent_gym.apps.api.front_door import DASHBOARD
 from agent_gym.apps.api.roles import Role
-from agent_gym.apps.dashboard.charts import THEME, harmless
+from agent_gym.apps.dashboard.charts import dressed, harmless, local, theme
 from agent_gym.apps.dashboard.frame import FRAME_PX, first_view, head, navigation
 from agent_gym.apps.dashboard.markup import Safe, el
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.view import Block, Chart, Markup, Page, View, Visit, view_of
 
-LIVE_S = 5.0
+LIVE_S, ANSWER_S = 5.0, 10.0
+IS_DARK = 'return document.body.classList.contains("body--dark")'
 _CAPTION = re.compile(r"<caption>(.*?)</caption>")
 
 
@@ -34,10 +36,14 @@ class Screen:
         page: What is shown.
         visit: Who looks, and at which state.
         knows: Asks again who the visitor is; None once the session has ended.
+
+    Attributes:
+        night: Whether the page is dark, as far as charts have asked.
     """
 
     def __init__(self, page: Page, visit: Visit, knows: Callable[[Visit], Visit | None]) -> None:
         self.page, self.visit, self._knows = page, visit, knows
+        self.night = visit.theme == "dark"
         self._shown: tuple[Block, ...] = ()
         self._elements: dict[str, Any] = {}
         self._frames: dict[str, ui.element] = {}
@@ -50,7 +56,7 @@ class Screen:
         """
         self._holder = ui.element("div").classes("blocks")
         self._fill(view.blocks)
-        ui.timer(0.0, self._draw_charts, once=True)
+        ui.timer(0.0, self._begin_charts, once=True)
 
     def allowed(self, role: Role) -> bool:
         """Ask again, now, whether the visitor may do what needs a role."""
@@ -88,11 +94,25 @@ class Screen:
                     self._frames[block.key] = _frame(block)
         self._shown = tuple(blocks)
 
+    async def _begin_charts(self) -> None:
+        """Draw the charts in the colours of the page, which only the browser may know."""
+        if self._frames and self.visit.theme not in ("light", "dark"):
+            with suppress(TimeoutError):
+                self.night = bool(await ui.run_javascript(IS_DARK, timeout=ANSWER_S))
+        self._draw_charts()
+
+    def _option(self, block: Chart) -> dict[str, Any]:
+        """Return a chart in the colours and the language of the page."""
+        made = dressed(harmless(block.option), night=self.night)
+        return cast(dict[str, Any], local(made, self.visit.words.language))
+
     def _draw_charts(self) -> None:
         charts = {block.key: block for block in self._shown if isinstance(block, Chart)}
         for key, frame in self._frames.items():
             with frame:
-                self._elements[key] = _chart(charts[key])
+                self._elements[key] = _chart(
+                    charts[key], self._option(charts[key]), theme(night=self.night)
+                )
         self._frames = {}
 
     def _update(self, blocks: Sequence[Block]) -> None:
@@ -111,23 +131,23 @@ class Screen:
                 continue
             if isinstance(block, Chart):
                 element.options.clear()
-                element.options.update(harmless(block.option))
+                element.options.update(self._option(block))
                 element.update()
             else:
                 element.set_content(block.html)
         self._shown = tuple(blocks)
 
 
-def show(page: Page, pages: Sequence[Page], stage: Screen, view: View, theme: str) -> None:
+def show(page: Page, pages: Sequence[Page], stage: Screen, view: View) -> None:
     """Draw a whole page."""
     visit = stage.visit
     ui.page_title(f"{view.title} - Agent Gym")
-    ui.dark_mode({"light": False, "dark": True}.get(theme))
+    ui.dark_mode({"light": False, "dark": True}.get(visit.theme))
     ui.add_head_html(head(visit.words.language))
-    ui.add_body_html(first_view(page, pages, visit, view, theme))
+    ui.add_body_html(first_view(page, pages, visit, view))
     with ui.element("div").classes("frame"):
         with ui.element("div").classes("side"):
-            _part(navigation(page.name, pages, visit, theme))
+            _part(navigation(page.back or page.path, pages, visit))
         with ui.element("div").classes("content").props('id=main role=main tabindex="-1"'):
             _part(el("h1", view.title))
             if page.tools is not None and view.found:
@@ -155,8 +175,8 @@ def _frame(block: Chart) -> ui.element:
     return figure.style(f"min-height: {block.height_px + FRAME_PX}px")
 
 
-def _chart(block: Chart) -> ui.echart:
-    chart = ui.echart(cast(dict[str, Any], harmless(block.option)), theme=THEME)
+def _chart(block: Chart, option: dict[str, Any], worn: dict[str, Any]) -> ui.echart:
+    chart = ui.echart(option, theme=worn)
     return chart.style(f"height: {block.height_px}px").props(f"data-chart={block.key}")
 
 

@@ -21,6 +21,7 @@ from agent_gym.core.files import HOME_VARIABLE, home
 
 log = logging.getLogger(__name__)
 Option: TypeAlias = Mapping[str, Any]
+THEMES = ("auto", "light", "dark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Visit:
         role: What the visitor may do.
         token_id: Who it is, for what is written down.
         token_name: The same in a word.
+        theme: What the visitor wants to see: light, dark, or as the system has it.
     """
 
     service: Service
@@ -42,6 +44,7 @@ class Visit:
     role: Role
     token_id: str
     token_name: str
+    theme: str = "auto"
 
     def may(self, role: Role) -> bool:
         """Return whether the visitor may do what needs a role."""

@@ -16,7 +16,7 @@ from hashlib import sha256
 from html import escape, unescape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from agent_gym.core.files import to_json
 from agent_gym.evaluation.page.parts import SIGNS, Light, command, pairs, paragraph
@@ -31,6 +31,7 @@ MARK = (
     '<path d="M6 21l6-7 5 4 8-10"/></svg>'
 )
 LONGEST_MANIFEST = 20_000
+Theme: TypeAlias = Literal["auto", "light", "dark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class Own:
         data: Plain values for the scripts, by the id of their element.
         sources: More of the policy, such as ``media-src data:``.
         inline_styles: Whether elements may have styles of their own.
+        theme: How the page begins: light, dark, or as the system has it.
     """
 
     scripts: Sequence[str] = ()
@@ -111,6 +113,7 @@ class Own:
     data: Mapping[str, Any] = field(default_factory=dict)
     sources: Sequence[str] = ()
     inline_styles: bool = False
+    theme: Theme = "auto"
 
 
 PLAIN = Own()
@@ -126,9 +129,10 @@ def whole_page(page: Page, own: Own = PLAIN) -> str:
     )
     run = "\n".join(f"<script>{script}</script>" for script in scripts)
     body = "\n".join((_top(page), "<main>", _banner(page.answer), *filter(None, page.sections)))
+    worn = "" if own.theme == "auto" else f' data-theme="{own.theme}"'
     text = "\n".join(
         (
-            f'<!doctype html>\n<html lang="en" data-light="{page.answer.light}">',
+            f'<!doctype html>\n<html lang="en" data-light="{page.answer.light}"{worn}>',
             '<head>\n<meta charset="utf-8">',
             f'<meta name="{KIND}" content="{escape(one_line(page.kind, 60))}">',
             '<meta http-equiv="Content-Security-Policy" '

@@ -7,8 +7,9 @@ is writing; a workspace without a ledger has no runs.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ LARGEST_PAGE = 500
 MOST_NIGHTS = 20_000
 CHANGE_NIGHTS = 500
 POINTS = 1_000
+TIES = 1e-9  # a difference of exactly the tolerance is not beyond it
 Light: TypeAlias = Literal["good", "unsure", "bad"]
 Sort: TypeAlias = Literal["created_at", "run_id", "verdict", "light"]
 _FIELD = {
@@ -125,6 +127,8 @@ class ComparedMetric:
         values: One a run; None where it has none.
         changes: Difference to the reference, one a run.
         worst: Largest loss relative to the reference over all runs; below 0 all are better.
+        tolerated: Difference to the reference up to which the gate calls it the same, by the
+            tolerance of the last report; None if no report says so.
     """
 
     name: str
@@ -132,11 +136,23 @@ class ComparedMetric:
     values: tuple[float | None, ...]
     changes: tuple[float | None, ...]
     worst: float | None
+    tolerated: float | None = None
 
     @property
     def changed(self) -> bool:
-        """Return whether any run differs from the reference, or lacks the figure."""
-        return len(set(self.values)) > 1
+        """Return whether any run differs beyond what is tolerated, or lacks the figure."""
+        lacking = {value is None for value in self.values}
+        return len(lacking) > 1 or any(self.beyond(each, 0.0) for each in self.changes)
+
+    def beyond(self, change: float | None, unknown: float = math.inf) -> bool:
+        """Return whether a difference is more than is tolerated.
+
+        Args:
+            change: One of ``changes``.
+            unknown: What is tolerated where no report says so.
+        """
+        allowed = unknown if self.tolerated is None else self.tolerated
+        return change is not None and abs(change) > allowed * (1.0 + TIES)
 
 
 class RunHistory:
@@ -243,15 +259,19 @@ class RunHistory:
 
     def compare(self, runs: Sequence[RunRow]) -> tuple[ComparedMetric, ...]:
         """Return every metric of some runs, each compared with the first run."""
-        ways = self.directions()
+        said = self._said()
         names = sorted({name for run in runs for name in run.values})
-        return tuple(_compared(name, ways.get(name), runs) for name in names)
+        return tuple(_compared(name, said.get(name, {}), runs) for name in names)
 
     def directions(self) -> dict[str, str]:
         """Return which way is better by metric, as the last report says; empty without one."""
+        return {name: str(metric["direction"]) for name, metric in self._said().items()}
+
+    def _said(self) -> dict[str, dict[str, Any]]:
+        """Return what the last report says of each metric."""
         report = self.report()
         return {
-            f"{scenario['name']}/{name}": str(metric["direction"])
+            f"{scenario['name']}/{name}": metric
             for scenario in (report or {}).get("scenarios", [])
             for name, metric in scenario["metrics"].items()
         }
@@ -347,7 +367,8 @@ def _thinned(points: Sequence[MetricPoint], most: int) -> tuple[MetricPoint, ...
     )
 
 
-def _compared(name: str, direction: str | None, runs: Sequence[RunRow]) -> ComparedMetric:
+def _compared(name: str, said: Mapping[str, Any], runs: Sequence[RunRow]) -> ComparedMetric:
+    direction = str(said["direction"]) if "direction" in said else None
     values = tuple(run.values.get(name) for run in runs)
     base = values[0]
     changes = tuple(None if base is None or each is None else each - base for each in values)
@@ -355,8 +376,16 @@ def _compared(name: str, direction: str | None, runs: Sequence[RunRow]) -> Compa
     losses = [
         sign * change if direction else abs(change) for change in changes[1:] if change is not None
     ]
-    size = abs(base) if base else 1.0
-    return ComparedMetric(name, direction, values, changes, max(losses) / size if losses else None)
+    worst = max(losses) / (abs(base) if base else 1.0) if losses else None
+    allowed = _tolerated(said.get("tolerance"), base)
+    return ComparedMetric(name, direction, values, changes, worst, allowed)
+
+
+def _tolerated(tolerance: Mapping[str, float] | None, base: float | None) -> float | None:
+    """Return what may be lost beside a reference: the larger of both tolerances."""
+    if tolerance is None or base is None:
+        return None
+    return max(tolerance["rel"] * abs(base), tolerance["abs"])
 
 
 def _document(path: Path) -> dict[str, Any] | None:

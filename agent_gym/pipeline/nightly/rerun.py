@@ -111,8 +111,8 @@ class FreshRerun:
         took = sum(n * self.pace.seconds.get(name, 0.0) for name, n in episodes.items())
         self.new.watch.tell(
             f"confirming {many(len(episodes), 'scenario')} on fresh seeds of both sides: at most "
-            f"{many(total, 'episode')}, about {span(took / self.pace.workers)} at the pace of the "
-            f"pinned seeds"
+            f"{many(total, 'more episode')}, about {span(took / self.pace.workers)} at the pace of "
+            "the pinned seeds"
         )
 
     def to_prove(self, name: str) -> tuple[int, ...]:

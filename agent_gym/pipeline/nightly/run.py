@@ -99,19 +99,26 @@ class Player:
     code_hash: str
     subject: Subject
     watch: Watch = SILENCE
+    _counted: set[str] = field(default_factory=set, compare=False, repr=False)
 
     def play(self, tasks: Sequence[Task]) -> Played:
-        """Return all rows; only what the ledger does not have is played."""
+        """Return all rows; only what the ledger does not have is played.
+
+        Seeds that are asked for once more are not counted once more for whoever waits.
+        """
         keys = self._keys(tasks)
         done = self.ledger.find(keys.values())
-        self.watch.expect(len(keys))
+        told = self._counted & done.keys()
+        self.watch.expect(len(keys) - len(told))
         missing = []
         for task in tasks:
             name = task.scenario.name
             seeds = tuple(seed for seed in task.seeds if keys[name, seed] not in done)
-            self.watch.start(name, kept=len(task.seeds) - len(seeds))
+            before = sum(keys[name, seed] in told for seed in task.seeds)
+            self.watch.start(name, kept=len(task.seeds) - len(seeds) - before)
             if seeds:
                 missing.append(Task(task.scenario, seeds))
+        self._counted.update(keys.values())
         new = self.crew.play(missing, self._keeper(keys)) if missing else {}
         made = {(name, row["seed"]): row for name, rows in new.items() for row in rows}
         rows = {

@@ -8,7 +8,17 @@ from html import escape
 from importlib.resources import files
 
 from agent_gym.evaluation.battle import ENTROPY, INFORMATION, VALUE, Film, Header, Replay, film_of
-from agent_gym.evaluation.page import SIGNS, Answer, Light, Origin, Own, Page, paragraph, whole_page
+from agent_gym.evaluation.page import (
+    SIGNS,
+    Answer,
+    Light,
+    Origin,
+    Own,
+    Page,
+    Theme,
+    paragraph,
+    whole_page,
+)
 from agent_gym.reporting.battle.payload import payload
 from agent_gym.reporting.text import number, one_line
 
@@ -40,18 +50,19 @@ KEYS = (
 )
 
 
-def viewer_page(replay: Replay, file: str = "FILE") -> str:
+def viewer_page(replay: Replay, file: str = "FILE", theme: Theme = "auto") -> str:
     """Return the page of a replay; one that does not play again as it was recorded is refused."""
-    return film_page(film_of(replay), replay, file)
+    return film_page(film_of(replay), replay, file, theme)
 
 
-def film_page(film: Film, replay: Replay, file: str = "FILE") -> str:
+def film_page(film: Film, replay: Replay, file: str = "FILE", theme: Theme = "auto") -> str:
     """Return the page of a film and of what was recorded beside it.
 
     Args:
         film: The battle, played again.
         replay: Its record.
         file: Where that lies, for the command that makes the page again.
+        theme: Light, dark, or as the system has it.
     """
     told = replay.header
     page = Page(
@@ -67,6 +78,7 @@ def film_page(film: Film, replay: Replay, file: str = "FILE") -> str:
         style=_asset("viewer.css"),
         no_script=NO_SCRIPT,
         data={"battle": payload(film, replay) | {"result": _result(told)}},
+        theme=theme,
     )
     return whole_page(page, own)
 

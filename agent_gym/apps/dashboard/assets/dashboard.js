@@ -58,6 +58,18 @@
       }
     }).observe(document.body, { childList: true, subtree: true });
   });
+  // A player of battles is as high as what it shows, so that nothing in it scrolls by itself.
+  document.addEventListener("load", (event) => {
+    const frame = event.target, inside = frame.matches?.("iframe.viewer") && frame.contentDocument;
+    if (!inside) return;
+    const fit = () => { frame.style.height = `${inside.documentElement.offsetHeight + 2}px`; };
+    new ResizeObserver(fit).observe(inside.body);
+  }, true);
+  // Charts are drawn for the theme that they began in.
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    const auto = document.querySelector("[data-theme=auto][aria-pressed=true]");
+    if (auto && document.querySelector("figure.chart")) location.reload();
+  });
   // Fields that say nothing stay out of the address.
   document.addEventListener("submit", (event) => {
     if (event.target.method !== "get") return;

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agent_gym.apps.api.service import Service
 from agent_gym.core.errors import ConfigError, DataError
 from agent_gym.evaluation.battle import Header, read_header, read_replay, replays_in
+from agent_gym.evaluation.page import Theme
 from agent_gym.reporting.battle import viewer_page
 
 FOLDER = "replays"
@@ -56,7 +57,7 @@ def battle_header(service: Service, name: str) -> Header:
     return read_header(known[name])
 
 
-def battle_viewer(service: Service, name: str) -> str | None:
+def battle_viewer(service: Service, name: str, theme: Theme = "auto") -> str | None:
     """Return the page that plays a replay; None if there is none of this name."""
     path = replays_in(service.folder.path / FOLDER).get(name)
-    return None if path is None else viewer_page(read_replay(path), str(path))
+    return None if path is None else viewer_page(read_replay(path), str(path), theme)

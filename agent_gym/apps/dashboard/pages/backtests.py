@@ -42,7 +42,10 @@ def _list(words: Words, saved: tuple[SavedBacktest, ...]) -> Safe:
                 link(place(HERE, [("name", each.name)]), each.name),
                 str(each.results.get("label", each.results["agent"])),
                 f"{data['source']} {data['origin']}",
-                *(figure.format(metrics.get(figure.name)) for figure in SHORT_FIGURES),
+                *(
+                    words.grouped(figure.format(metrics.get(figure.name)))
+                    for figure in SHORT_FIGURES
+                ),
             ]
         )
     heads = [
@@ -81,12 +84,12 @@ def _about(words: Words, found: BacktestFigures) -> Safe:
     results, last = found.saved.results, found.last
     data, made = results["provenance"], results["manifest"]
     rows: list[tuple[str, Part]] = [
-        (words("agents.equity"), number(last["equity"], 8)),
+        (words("agents.equity"), words.grouped(number(last["equity"], 8))),
         (words("agents.position"), number(last["position"])),
-        (words("agents.cash"), number(last["cash"], 8)),
+        (words("agents.cash"), words.grouped(number(last["cash"], 8))),
         (
             words("agents.market"),
-            f"{data['source']} {data['origin']}, {data['rows']:,} x {data['period']}",
+            f"{data['source']} {data['origin']}, {words.count(data['rows'])} x {data['period']}",
         ),
         (words("agents.hash"), el("code", results["equity_hash"])),
         (words("agents.command"), el("code", str(made.get("command", "-")))),
@@ -98,7 +101,10 @@ def _figures(words: Words, found: BacktestFigures) -> Safe:
     rows: list[list[Part]] = [
         [
             el("span", words.said(figure.heading), title=figure.formula),
-            *(figure.format(metrics.get(figure.name)) for metrics in found.arms.values()),
+            *(
+                words.grouped(figure.format(metrics.get(figure.name)))
+                for metrics in found.arms.values()
+            ),
         ]
         for figure in found.shown
     ]
@@ -133,7 +139,7 @@ def _fills(words: Words, found: BacktestFigures) -> Safe:
             each["ts"].strftime("%Y-%m-%d %H:%M"),
             words("agents.bought") if each["qty"] > 0 else words("agents.sold"),
             number(abs(each["qty"])),
-            number(each["price"], 7),
+            words.grouped(number(each["price"], 7)),
             number(each["fee"]),
         ]
         for each in found.fills

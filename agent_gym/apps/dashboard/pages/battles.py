@@ -25,7 +25,7 @@ def view(visit: Visit) -> View:
     """Return the list of battles, or the one that was asked for."""
     words, name = visit.words, visit.query.get("name")
     if name:
-        return _one(words, name, battle_header(visit.service, name))
+        return _one(visit, name, battle_header(visit.service, name))
     found = battle_page(visit.service, visit.query.whole("page", 1, 1))
     if not found.total:
         none = empty(words, "battles.none", visit.command(RECORD))
@@ -50,7 +50,7 @@ def _list(words: Words, found: BattlePage) -> Safe:
                 _ending(words, told),
                 told.map,
                 told.player,
-                f"{told.steps:,}",
+                words.count(told.steps),
                 number(told.total_reward),
             ]
         )
@@ -65,7 +65,8 @@ def _ending(words: Words, told: Header) -> Safe:
     return el("span", f"{sign} {words.said(outcome(told))}", class_=f"tag {tone}")
 
 
-def _one(words: Words, name: str, told: Header) -> View:
+def _one(visit: Visit, name: str, told: Header) -> View:
+    words = visit.words
     rows: list[tuple[str, Part]] = [
         (words("battles.ending"), _ending(words, told)),
         (words("battles.map"), told.map),
@@ -75,7 +76,7 @@ def _one(words: Words, name: str, told: Header) -> View:
     ]
     frame = el(
         "iframe",
-        src=place(VIEWER, [("name", name)]),
+        src=place(VIEWER, [("name", name), ("theme", visit.theme)]),
         class_="viewer",
         title=words("battles.viewer", name=name),
     )

@@ -30,6 +30,7 @@ def view(visit: Visit) -> View:
     blocks = (
         Markup("filter", _filter(words, query, changed=changed, sort=sort)),
         Markup("count", el("p", said, class_="faint", role="status")),
+        Markup("painted", el("p", words("compare.painted"), class_="faint small")),
         Markup("table", _table(words, query, found), wide=True)
         if found.metrics
         else Markup("none", card(words("nav.compare"), empty(words, "compare.same"))),
@@ -84,7 +85,10 @@ def _table(words: Words, query: Query, found: ComparedFigures) -> Safe:
         )
     suite = found.runs[0].suite
     rows = [_row(words, suite, each) for each in found.metrics]
-    return table(words("nav.compare"), heads, rows, numbers=range(1, len(heads)))
+    labels = [words("metric.name"), words("compare.reference")]
+    labels += [run.run_id for run in found.runs[1:]]
+    made = table(words("nav.compare"), heads, rows, numbers=range(1, len(heads)), story=labels)
+    return el("div", made, id="compared")
 
 
 def _row(words: Words, suite: str, metric: ComparedMetric) -> list[Part]:
@@ -99,11 +103,13 @@ def _row(words: Words, suite: str, metric: ComparedMetric) -> list[Part]:
     base = metric.values[0]
     cells: list[Part] = [name]
     for value, change in zip(metric.values, metric.changes, strict=True):
-        cells.append(text(number(value), _change(metric.direction, base, change)))
+        told = metric.direction if metric.beyond(change) else None
+        cells.append(text(number(value), _change(told, base, change)))
     return cells
 
 
 def _change(direction: str | None, base: float | None, change: float | None) -> Safe:
+    """Return a difference; whether it is good or bad is told where a direction is."""
     if not change:
         return text("")
     shown = percent(change / abs(base)) if base else f"{change:+.4g}"

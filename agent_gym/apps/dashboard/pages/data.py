@@ -45,12 +45,12 @@ def _list(words: Words, found: DataPage) -> Safe:
         [
             link(place(HERE, [("id", row.name)]), row.name[:12], title=row.name, class_="mono"),
             row.snapshot.config.scenario,
-            f"{row.snapshot.ticks:,}",
-            f"{len(row.snapshot.predictions):,}",
-            f"{len(row.snapshot.perpetuals):,}",
-            f"{len(row.snapshot.posts):,}",
+            words.count(row.snapshot.ticks),
+            words.count(len(row.snapshot.predictions)),
+            words.count(len(row.snapshot.perpetuals)),
+            words.count(len(row.snapshot.posts)),
             f"{row.size_bytes / KIB:,.0f}",
-            f"{row.trajectories:,}",
+            words.count(row.trajectories),
         ]
         for row in found.rows
     ]
@@ -63,10 +63,10 @@ def _one(words: Words, found: SnapshotFigures) -> View:
     snapshot = found.snapshot
     rows: list[tuple[str, Part]] = [
         (words("data.scenario"), snapshot.config.scenario),
-        (words("data.ticks"), f"{snapshot.ticks:,}"),
-        (words("data.predictions"), f"{len(snapshot.predictions):,}"),
-        (words("data.perpetuals"), f"{len(snapshot.perpetuals):,}"),
-        (words("data.posts"), f"{len(snapshot.posts):,}"),
+        (words("data.ticks"), words.count(snapshot.ticks)),
+        (words("data.predictions"), words.count(len(snapshot.predictions))),
+        (words("data.perpetuals"), words.count(len(snapshot.perpetuals))),
+        (words("data.posts"), words.count(len(snapshot.posts))),
         (words("data.truth"), el("code", snapshot.truth_hash)),
     ]
     best: list[list[Part]] = [

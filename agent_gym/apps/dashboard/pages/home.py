@@ -158,11 +158,11 @@ def _readiness(words: Words, found: HomeFigures) -> Safe:
 def _collected(words: Words, found: HomeFigures) -> Safe:
     counts = found.counts
     rows: list[tuple[str, Part]] = [
-        (words(f"count.{name}"), f"{counts[name]:,}")
+        (words(f"count.{name}"), words.count(counts[name]))
         for name in ("trainable", "unused", "judged", "agents_active", "agents_paused", "waiting")
         if name in counts
     ]
-    big = el("p", f"{counts['total']:,}", class_="big", id="trajectories")
+    big = el("p", words.count(counts["total"]), class_="big", id="trajectories")
     picture = bars_picture(words("home.per_day"), [float(each) for each in found.recorded])
     return card(
         words("home.collected"),

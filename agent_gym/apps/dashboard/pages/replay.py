@@ -88,7 +88,10 @@ def tools(visit: Visit, stage: Stage) -> None:
 def _where(words: Words, found: ReplayFigures) -> Safe:
     row = found.row
     rows: list[tuple[str, Part]] = [
-        (words("replay.step"), el("b", f"{found.step:,} / {row.n_steps - 1:,}", id="step")),
+        (
+            words("replay.step"),
+            el("b", f"{words.count(found.step)} / {words.count(row.n_steps - 1)}", id="step"),
+        ),
         (words("trajectories.agent"), row.agent),
         (words("trajectories.version"), el("code", row.agent_version or "-")),
         (words("trajectories.scenario_id"), row.scenario_id or "-"),
@@ -152,9 +155,9 @@ def _around(words: Words, query: Query, found: ReplayFigures) -> Safe:
     steps = found.steps
     rows: list[list[Part]] = [
         [
-            el("b", f"▸ {found.first + at:,}", aria_current="step")
+            el("b", f"▸ {words.count(found.first + at)}", aria_current="step")
             if at == found.at
-            else link(query.href(step=found.first + at), f"{found.first + at:,}"),
+            else link(query.href(step=found.first + at), words.count(found.first + at)),
             ", ".join(number(value) for value in steps.action[at].tolist()),
             number(float(steps.reward[at])),
             (steps.rationale[at] or "")[:200],

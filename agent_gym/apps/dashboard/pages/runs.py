@@ -32,6 +32,7 @@ SIZE = 50
 LIGHTS = get_args(Light)
 SORTS = get_args(Sort)
 SORTED_HEADS = {0: "run_id", 2: "light", 3: "created_at", 4: "verdict"}
+FOLDED_HEADS = ("suite", "commit", "baseline", "metrics")
 COMPARE = "/dashboard/compare"
 WORD_TONES = {
     "regression": "bad",
@@ -112,16 +113,14 @@ def _table(words: Words, query: Query, found: RunsFigures) -> Safe:
         _sorted(words, query, "light", words("runs.light")),
         _sorted(words, query, "created_at", words("runs.when")),
         _sorted(words, query, "verdict", words("runs.verdict")),
-        words("runs.suite"),
-        words("runs.commit"),
-        words("runs.baseline"),
-        words("runs.metrics"),
+        *(words(f"runs.{name}") for name in FOLDED_HEADS),
     ]
     rows = [_row(words, run) for run in found.rows]
     now, way = query.choice("sort", SORTS, "created_at"), query.get("order")
     shown = "ascending" if way == "up" else "descending"
     sorts = {at: shown if name == now else "none" for at, name in SORTED_HEADS.items()}
-    made = table(words("nav.runs"), heads, rows, numbers=(8,), sorts=sorts)
+    labels = ["", "", "", "", "", *(words(f"runs.{name}") for name in FOLDED_HEADS)]
+    made = table(words("nav.runs"), heads, rows, numbers=(8,), sorts=sorts, story=labels)
     button = el("button", words("runs.compare"), type="submit", class_="main", id="compare")
     hint = el("span", words("runs.compare_hint"), class_="faint small")
     return el(
@@ -153,7 +152,7 @@ def _row(words: Words, run: RunRow) -> list[Part]:
         run.suite,
         el("code", (run.commit or "-")[:10]),
         el("code", run.baseline_id or "-"),
-        f"{len(run.values):,}",
+        words.count(len(run.values)),
     ]
 
 
@@ -223,7 +222,7 @@ def _found(words: Words, run: RunRow, diff: dict[str, list[Entry]]) -> list[Bloc
     ]
     rows = [_finding(words, run.suite, word, each) for word, each in found]
     caption = _played_on(words, [each for _, each in found])
-    made = table(caption, heads, rows, numbers=range(2, 8))
+    made = table(caption, heads, rows, numbers=range(2, 8), story=heads)
     return [Markup("found", made, wide=True)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_gym.apps.dashboard.charts import BAD, BLUE, UNSURE, lines
+from agent_gym.apps.dashboard.charts import AMBER, BAD, BLUE, CARD, INK, lines
 from agent_gym.apps.dashboard.figures.runs import ScenarioFigures, scenario_figures
 from agent_gym.apps.dashboard.markup import Safe, el
 from agent_gym.apps.dashboard.parts import choose, filters, light_tag, run_link, table, when
@@ -35,8 +35,8 @@ def view(visit: Visit) -> View:
     said = words(
         "scenarios.said",
         name=history.name,
-        n=f"{history.total:,}",
-        shown=f"{len(history.points):,}",
+        n=words.count(history.total),
+        shown=words.count(len(history.points)),
         changes=len(changes),
         last=number(history.points[-1].value),
     )
@@ -56,7 +56,9 @@ def _filter(words: Words, query: Query, found: ScenarioFigures, nights: str) -> 
         query,
         choose(words("runs.suite"), "suite", [(s, s) for s in found.suites], found.suite),
         choose(words("metric.name"), "metric", [(n, n) for n in names], name),
-        choose(words("scenarios.nights"), "nights", [(n, f"{int(n):,}") for n in NIGHTS], nights),
+        choose(
+            words("scenarios.nights"), "nights", [(n, words.count(int(n))) for n in NIGHTS], nights
+        ),
     )
 
 
@@ -65,7 +67,7 @@ def _option(words: Words, history: MetricHistory) -> dict[str, Any]:
     marks = [
         _line(words("scenarios.change"), point, BAD, "solid") for point in points if point.change
     ] + [
-        _line(_baseline(words, point), point, UNSURE, "dashed")
+        _line(_baseline(words, point), point, AMBER, "dashed")
         for point in points
         if point.new_baseline and not point.change
     ]
@@ -88,7 +90,9 @@ def _line(label: str, point: MetricPoint, colour: str, dashes: str) -> dict[str,
         "lineStyle": {"color": colour, "type": dashes, "width": 1.4},
         "label": {
             "formatter": label,
-            "color": colour,
+            "color": INK,
+            "backgroundColor": CARD,
+            "padding": [2, 4],
             "fontSize": 11,
             "rotate": 90,
             "position": "insideEndTop",

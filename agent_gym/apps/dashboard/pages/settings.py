@@ -49,12 +49,12 @@ def _findings(words: Words, found: SettingsFigures) -> Safe:
             words.said(each.name),
             el("span", words.said(each.status), class_=f"tag {STATES[each.status]}"),
             words.said(each.found),
-            words.said(each.remedy) or "-",
+            words.said(each.remedy),
         ]
         for each in found.findings or ()
     ]
     heads = [words(f"settings.{name}") for name in ("what", "status", "found", "remedy")]
-    return table(words("settings.doctor"), heads, rows)
+    return table(words("settings.doctor"), heads, rows, story=heads)
 
 
 def _tokens(words: Words, found: SettingsFigures) -> Safe:

@@ -15,6 +15,7 @@ from agent_gym.apps.dashboard.words import Words
 from agent_gym.reporting.rl.overview import SeedProgress
 from agent_gym.reporting.text import number
 
+SIGNS, DASHES = ("circle", "rect", "triangle", "diamond"), ("solid", "dashed", "dotted")
 VIDEO = "/dashboard/files/video"
 TRAIN = "agent-gym train --config lander-ppo"
 
@@ -67,11 +68,12 @@ def _option(words: Words, seeds: tuple[SeedProgress, ...]) -> dict[str, Any]:
         series += [
             {
                 "name": f"{arm}, {words('training.seed')} {seed.seed}",
-                "lineStyle": look | {"width": 1.6},
+                "lineStyle": look | {"width": 1.6, "type": DASHES[place % len(DASHES)]},
                 "itemStyle": look,
+                "symbol": SIGNS[place % len(SIGNS)],
                 "data": [[step, mean] for step, mean in seed.curve],
             }
-            for seed in group
+            for place, seed in enumerate(group)
         ]
     return dict(lines(series, x={"type": "value"}, y=words("training.return"), zoom=True))
 
@@ -89,17 +91,21 @@ def _seeds(words: Words, seeds: tuple[SeedProgress, ...]) -> Safe:
                 el(
                     "div",
                     bar,
-                    el("span", f"{seed.steps:,} / {seed.total:,}", class_="small"),
+                    el(
+                        "span",
+                        f"{words.count(seed.steps)} / {words.count(seed.total)}",
+                        class_="small",
+                    ),
                     class_="progress",
                 ),
                 number(seed.score),
                 number(seed.curve[-1][1] if seed.curve else None),
-                ", ".join(f"{step:,}" for step in seed.checkpoints[-3:]) or "-",
+                ", ".join(words.count(step) for step in seed.checkpoints[-3:]) or "-",
             ]
         )
     names = ("arm", "seed", "status", "progress", "final", "latest", "checkpoints")
     heads = [words(f"training.{name}") for name in names]
-    return table(words("training.seeds"), heads, rows, numbers=(4, 5))
+    return table(words("training.seeds"), heads, rows, numbers=(4, 5), story=heads)
 
 
 def _videos(visit: Visit, found: TrainingFigures) -> Safe:
@@ -132,7 +138,7 @@ def _batches(words: Words, found: TrainingFigures) -> Safe:
         words(f"training.{name}")
         for name in ("batch", "status", "model", "loss", "improvement", "ended")
     ]
-    return table(words("training.batches"), heads, rows, numbers=(3, 4))
+    return table(words("training.batches"), heads, rows, numbers=(3, 4), story=heads)
 
 
 PAGE = Page("/training", "training", view)

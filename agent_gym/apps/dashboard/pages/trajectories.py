@@ -85,7 +85,7 @@ def _more(words: Words, query: Query, found: TrajectoryPage) -> Safe:
         ways.append(link(query.href(after=None), words("pager.first"), class_="button"))
     if found.after:
         ways.append(link(query.href(after=found.after), words("pager.next"), class_="button"))
-    total = f"{COUNTED:,}+" if found.total > COUNTED else f"{found.total:,}"
+    total = f"{words.count(COUNTED)}+" if found.total > COUNTED else words.count(found.total)
     said = words("trajectories.shown", n=len(found.rows), total=total)
     return el(
         "div",
@@ -103,7 +103,7 @@ def _table(words: Words, found: TrajectoryPage) -> Safe:
             model_link(row.agent_version),
             row.scenario_id or "-",
             words.said(row.status),
-            f"{row.n_steps:,}",
+            words.count(row.n_steps),
             number(row.total_reward),
             number(row.judge_score),
             stamp(row.created_ns),
