@@ -46,6 +46,7 @@ def test_each_language_says_the_same_things():
         "settings.wandb",
         "concern.metric",
         "concern.scenario",
+        "metric.p",
     }
 
 

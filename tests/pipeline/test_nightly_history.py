@@ -5,7 +5,8 @@ import pytest
 
 from agent_gym.core.errors import ConfigError, DataError, StoreError
 from agent_gym.evaluation.gate import GatePolicy, Night
-from agent_gym.pipeline.nightly.history import ComparedMetric, RunFilter, RunHistory
+from agent_gym.pipeline.nightly.compared import ComparedMetric
+from agent_gym.pipeline.nightly.history import RunFilter, RunHistory
 from agent_gym.pipeline.nightly.ledger import Ledger
 from agent_gym.pipeline.nightly.workspace import Workspace
 from scripts.seed_nights import seed_runs

@@ -7,9 +7,8 @@ is writing; a workspace without a ledger has no runs.
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from agent_gym.core.errors import ConfigError, DataError, StoreError
 from agent_gym.core.registry import Config
 from agent_gym.evaluation.gate import GatePolicy, History, Night, change_points
 from agent_gym.evaluation.tearsheet.thinning import thin
+from agent_gym.pipeline.nightly.compared import ComparedMetric, compared
 from agent_gym.pipeline.nightly.ledger import BUSY_S
 from agent_gym.pipeline.nightly.workspace import Workspace
 
@@ -29,7 +29,6 @@ LARGEST_PAGE = 500
 MOST_NIGHTS = 20_000
 CHANGE_NIGHTS = 500
 POINTS = 1_000
-TIES = 1e-9  # a difference of exactly the tolerance is not beyond it
 Light: TypeAlias = Literal["good", "unsure", "bad"]
 Sort: TypeAlias = Literal["created_at", "run_id", "verdict", "light"]
 _FIELD = {
@@ -115,44 +114,6 @@ class MetricHistory:
     name: str
     points: tuple[MetricPoint, ...]
     total: int
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedMetric:
-    """A metric in several runs, the first of them the reference.
-
-    Attributes:
-        name: ``scenario/metric``.
-        direction: Which way is better; None if no report says so.
-        values: One a run; None where it has none.
-        changes: Difference to the reference, one a run.
-        worst: Largest loss relative to the reference over all runs; below 0 all are better.
-        tolerated: Difference to the reference up to which the gate calls it the same, by the
-            tolerance of the last report; None if no report says so.
-    """
-
-    name: str
-    direction: str | None
-    values: tuple[float | None, ...]
-    changes: tuple[float | None, ...]
-    worst: float | None
-    tolerated: float | None = None
-
-    @property
-    def changed(self) -> bool:
-        """Return whether any run differs beyond what is tolerated, or lacks the figure."""
-        lacking = {value is None for value in self.values}
-        return len(lacking) > 1 or any(self.beyond(each, 0.0) for each in self.changes)
-
-    def beyond(self, change: float | None, unknown: float = math.inf) -> bool:
-        """Return whether a difference is more than is tolerated.
-
-        Args:
-            change: One of ``changes``.
-            unknown: What is tolerated where no report says so.
-        """
-        allowed = unknown if self.tolerated is None else self.tolerated
-        return change is not None and abs(change) > allowed * (1.0 + TIES)
 
 
 class RunHistory:
@@ -261,7 +222,8 @@ class RunHistory:
         """Return every metric of some runs, each compared with the first run."""
         said = self._said()
         names = sorted({name for run in runs for name in run.values})
-        return tuple(_compared(name, said.get(name, {}), runs) for name in names)
+        values = {name: [run.values.get(name) for run in runs] for name in names}
+        return tuple(compared(name, said.get(name, {}), values[name]) for name in names)
 
     def directions(self) -> dict[str, str]:
         """Return which way is better by metric, as the last report says; empty without one."""
@@ -365,27 +327,6 @@ def _thinned(points: Sequence[MetricPoint], most: int) -> tuple[MetricPoint, ...
         for at, point in enumerate(points)
         if at in places or point.change or point.new_baseline
     )
-
-
-def _compared(name: str, said: Mapping[str, Any], runs: Sequence[RunRow]) -> ComparedMetric:
-    direction = str(said["direction"]) if "direction" in said else None
-    values = tuple(run.values.get(name) for run in runs)
-    base = values[0]
-    changes = tuple(None if base is None or each is None else each - base for each in values)
-    sign = -1.0 if direction == "up" else 1.0
-    losses = [
-        sign * change if direction else abs(change) for change in changes[1:] if change is not None
-    ]
-    worst = max(losses) / (abs(base) if base else 1.0) if losses else None
-    allowed = _tolerated(said.get("tolerance"), base)
-    return ComparedMetric(name, direction, values, changes, worst, allowed)
-
-
-def _tolerated(tolerance: Mapping[str, float] | None, base: float | None) -> float | None:
-    """Return what may be lost beside a reference: the larger of both tolerances."""
-    if tolerance is None or base is None:
-        return None
-    return max(tolerance["rel"] * abs(base), tolerance["abs"])
 
 
 def _document(path: Path) -> dict[str, Any] | None:

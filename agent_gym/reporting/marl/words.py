@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import fmean
 from typing import Any
 
 from agent_gym.evaluation.marl.ablation import AREA, FINAL, LEVEL, STEPS
@@ -135,7 +135,7 @@ def look_words(task: str, runs: Sequence[Mapping[str, Any]]) -> str:
         steps = [0, *(look[0] for look in run["curve"])]
         if run["task"] == task and len(steps) > 1:
             gaps.setdefault(run["arm"], []).extend(b - a for a, b in pairwise(steps))
-    usual = {arm: steps_text(round(median(own), -2)) for arm, own in gaps.items()}
+    usual = {arm: steps_text(round(fmean(own), -2)) for arm, own in gaps.items()}
     if not usual:
         return ""
     if len(set(usual.values())) == 1:

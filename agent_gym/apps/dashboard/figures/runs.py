@@ -9,13 +9,8 @@ from agent_gym.apps.api.service import Service
 from agent_gym.apps.dashboard.figures.home import history_of
 from agent_gym.core.errors import ConfigError
 from agent_gym.evaluation.gate import GatePolicy
-from agent_gym.pipeline.nightly.history import (
-    ComparedMetric,
-    MetricHistory,
-    RunFilter,
-    RunRow,
-    Sort,
-)
+from agent_gym.pipeline.nightly.compared import ComparedMetric
+from agent_gym.pipeline.nightly.history import MetricHistory, RunFilter, RunRow, Sort
 from agent_gym.reporting.nightly.verdict import VERDICTS as VERDICTS
 
 MOST_COMPARED = 8

@@ -8,7 +8,7 @@ from agent_gym.apps.dashboard.parts import choose, light_tag, metric_link, run_l
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.view import Markup, Page, View, Visit, card, empty
 from agent_gym.apps.dashboard.words import Words
-from agent_gym.pipeline.nightly.history import ComparedMetric
+from agent_gym.pipeline.nightly.compared import ComparedMetric
 from agent_gym.reporting.text import number, percent
 
 SORTS = ("regression", "name")
