@@ -48,6 +48,7 @@ def ablation():
 
 def report(**values):
     bounds = {"leaks": (None, 0), "calibration": (0.2, None), "bonus_ratio": (0.02, 0.5)}
+    bounds["elite_gain"] = (0.0, None)
     given = {"leaks": 0, "calibration": 0.3, "bonus_ratio": 0.1} | values
     return {
         "env_steps": 4_000,
@@ -198,6 +199,15 @@ def test_a_bound_that_the_interval_crosses_holds_on_average_alone():
     assert mark_of("calibration", found["calibration"]) == "on average"
     found = over_seeds([report(calibration=each) for each in (0.3, 0.31, 0.32)])
     assert mark_of("calibration", found["calibration"]) == "shown"
+
+
+def test_a_gain_of_the_elites_must_be_told_from_luck():
+    lucky = over_seeds([report(elite_gain=each) for each in (-0.5, 0.1, 0.9)])["elite_gain"]
+    assert lucky["value"] > 0
+    assert not lucky["passed"]
+    steady = over_seeds([report(elite_gain=each) for each in (0.4, 0.5, 0.6)])["elite_gain"]
+    assert steady["passed"]
+    assert over_seeds([report(elite_gain=0.5)])["elite_gain"]["passed"]  # no interval over one
 
 
 def test_one_seed_can_spoil_a_leak_and_what_was_not_seen_keeps_no_bound():

@@ -76,6 +76,27 @@ def test_a_change_after_the_end_of_a_battle_teaches_nothing():
     assert all(same_bits(one[name], other[name]) for name in one)
 
 
+@pytest.mark.parametrize(("share", "old_ones_matter"), [(1.0, False), (0.5, True), (0.0, True)])
+def test_the_newest_window_has_its_share_of_every_step(share, old_ones_matter):
+    def after(old):
+        model = WorldModel(5, 3, tiny_model(updates=5, newest_share=share), Seeds(1))
+        model.learn(filled(old, linear(2)).view())
+        return model.weights()
+
+    old = linear(1)
+    one, other = after(old), after(old._replace(change=-old.change))
+    assert any(not same_bits(one[name], other[name]) for name in one) is old_ones_matter
+
+
+def test_a_newest_window_that_is_held_out_leaves_all_rows_to_the_others():
+    view = filled(linear(1, n=80), linear(2, n=20)).view()  # of four episodes one is held out
+    assert view.newest().held_out.all()
+    model = WorldModel(5, 3, tiny_model(updates=5, newest_share=1.0), Seeds(1))
+    before = model.weights()
+    model.learn(view)
+    assert any(not same_bits(before[name], each) for name, each in model.weights().items())
+
+
 def test_heads_draw_rows_of_their_own():
     model, _ = fitted(5)
     weights = model.state()["weights.0"]

@@ -14,6 +14,9 @@ from agent_gym.evaluation.statistics import seeds_interval
 SEEDS = Seeds(0).child("diagnosis of a team")
 EVERY_SEED = ("leaks", "canary", "canary_notices_forgery", "information_least", "sign_test")
 """What a single seed can spoil: here no mean is taken, the worst seed counts."""
+BY_INTERVAL = ("elite_gain",)
+"""What luck alone shows in every other training: the interval over seeds must keep the bound. A
+training has two to four generations, so there is no interval over those."""
 
 
 def over_seeds(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -37,12 +40,10 @@ def _figure(name: str, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     mean = float(np.mean(seen)) if seen else None
     interval = seeds_interval(seen, SEEDS.child(name)) if len(seen) > 1 else None
     low, high = found[0]["low"], found[0]["high"]
-    holds = (
-        len(seen) == len(found)
-        and mean is not None
-        and (low is None or mean >= low)
-        and (high is None or mean <= high)
+    judged = (
+        [mean] if interval is None or name not in BY_INTERVAL else [interval.low, interval.high]
     )
+    holds = len(seen) == len(found) and all(_within(each, low, high) for each in judged)
     return {
         "value": mean,
         "interval": None if interval is None else [interval.low, interval.high],
@@ -54,3 +55,7 @@ def _figure(name: str, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "seeds_passed": passed,
         "by_seed": [one["value"] for one in found],
     }
+
+
+def _within(value: float | None, low: float | None, high: float | None) -> bool:
+    return value is not None and (low is None or value >= low) and (high is None or value <= high)

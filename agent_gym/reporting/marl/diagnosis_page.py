@@ -28,7 +28,6 @@ ABOUT = {
     "cem_kl": "divergence of auxiliary teams from the primary one in nats, median",
     "cem_jsd": "divergence between auxiliary teams",
     "elite_gain": "return of the chosen teams less that of all, in battles played anew",
-    "elite_gain_low": "lower end of the interval of that gain over generations",
     "novelty_gain": "how much further auxiliary states lie from known ones than the primary's next",
     "coverage_gain": "how much wider states of auxiliary teams are spread, early in the training",
     "ess_auxiliary": "effective share of auxiliary rows, mean over iterations",
@@ -120,9 +119,10 @@ def diagnosis_markdown(document: Mapping[str, Any], picture: str) -> str:
         _halves(document),
         "A figure is a mean over seeds, and *seeds* says in how many the bound holds by itself. "
         "Where a single seed can spoil it (leaks, the canary, signs, information below 0) all must "
-        "hold. What was never seen keeps no bound. *Shown*: the interval over seeds keeps the "
-        "bound; *on average*: the mean does, but the interval reaches across; *by construction*: "
-        "AMAL sets this figure itself, so it says that the machine works and no more.",
+        "hold; where luck alone could show a gain (the elites') the interval must, not the mean. "
+        "What was never seen keeps no bound. *Shown*: the interval over seeds keeps the bound; "
+        "*on average*: the mean does, but the interval reaches across; *by construction*: AMAL "
+        "sets this figure itself, so it says that the machine works and no more.",
         f"    {document['manifest']['command']}",
     ]
     return "\n\n".join(parts) + "\n"

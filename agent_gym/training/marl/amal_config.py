@@ -28,6 +28,12 @@ class WorldModelConfig(Config):
     reward_weight: float = Field(default=1.0, ge=0, description="what errors of rewards count")
     end_weight: float = Field(default=0.1, ge=0, description="what errors of endings count")
     window: int = Field(default=20_000, ge=1, description="steps that are kept to learn from")
+    newest_share: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="of the rows of a step that are drawn from the newest window alone",
+    )
     held_out_every: int = Field(
         default=10, ge=2, description="of so many episodes one is kept to be judged by alone"
     )

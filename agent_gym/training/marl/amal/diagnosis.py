@@ -14,7 +14,6 @@ from agent_gym.agents.marl import TeamPolicy
 from agent_gym.core.errors import ConfigError
 from agent_gym.core.files import write_json
 from agent_gym.core.seeds import Seeds
-from agent_gym.evaluation.statistics import mean_interval
 from agent_gym.training.marl.amal.agent import INFORMATION, amal_for
 from agent_gym.training.marl.amal.canary import canary, symmetric, twins_of
 from agent_gym.training.marl.amal.probes import (
@@ -202,7 +201,6 @@ def figures(
     last = _mean([row["information"] for row in told[-5:]])
     ratio = series["bonus_ratio"]
     gains = series["elite_gain"]
-    low = mean_interval(gains, Seeds(0).child("gain")).low if len(gains) > 2 else None
     r2 = [row["model_r2"] for row in told if row["model_r2"] is not None]
     made = {
         "leaks": _figure(max(row["leaks"] for row in told), high=0),
@@ -222,7 +220,6 @@ def figures(
         "cem_kl": _figure(_middle(_column(told, "cem_kl")), low=0.02, high=0.5),
         "cem_jsd": _figure(_mean(_column(told, "cem_jsd")), low=0.01),
         "elite_gain": _figure(_mean(gains), low=0.0),
-        "elite_gain_low": _figure(low, low=0.0),
         "novelty_gain": _figure(_mean(series["novelty"]), low=0.0),
         "coverage_gain": _figure(_mean(series["coverage"]), low=0.0),
         "ess_auxiliary": _figure(_mean(_column(told, "ess")), low=0.3),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -20,6 +21,9 @@ from agent_gym.training.marl.amal.scale import Scale
 from agent_gym.training.marl.amal.transitions import Transitions
 from agent_gym.training.marl.amal_config import WorldModelConfig
 from agent_gym.training.marl.batch import Arrays, Bools
+
+Rows: TypeAlias = NDArray[np.int64]
+"""Numbers of rows."""
 
 
 class Forecast(NamedTuple):
@@ -97,6 +101,7 @@ class WorldModel:
         self._take_in(view.newest())
         rows = view.rows()
         free = np.flatnonzero(~view.held_out)
+        young = free[free >= len(view) - len(view.newest())]
         rng = self._seeds.child("fit", self.fits).rng()
         self.fits += 1
         if not len(free):
@@ -104,12 +109,24 @@ class WorldModel:
         seen, targets = self._tensors(rows)
         goes_on = torch.from_numpy(~rows.ended)
         for _ in range(self.config.updates):
-            drawn = rng.integers(len(free), size=(self.config.heads, self.config.batch))
-            picked = torch.from_numpy(free[drawn])
+            picked = torch.from_numpy(self._drawn(rng, free, young))
             loss = self._loss(seen[picked], targets[picked], goes_on[picked])
             self._adam.zero_grad(set_to_none=True)
             torch.autograd.backward([loss])
             self._adam.step()
+
+    def _drawn(self, rng: np.random.Generator, free: Rows, young: Rows) -> Rows:
+        """Return the rows of a step, ``[heads, batch]``: some of the newest window, some of all.
+
+        Among all that is held, the newest window would be a few rows in a hundred, and what its
+        steps say would hardly be learned before it is old.
+        """
+        config = self.config
+        drawn: Rows = free[rng.integers(len(free), size=(config.heads, config.batch))]
+        new = round(config.newest_share * config.batch) if len(young) else 0
+        if new:
+            drawn[:, :new] = young[rng.integers(len(young), size=(config.heads, new))]
+        return drawn
 
     def _take_in(self, newest: PrimaryView) -> None:
         rows, free = newest.rows(), ~newest.held_out
