@@ -162,8 +162,8 @@ def test_a_model_is_deployed_and_rolled_back(reader, site, store):
     reader.one("#confirm-deploy").click()
     reader.until_text("#main", "shadow, open")
     reader.wait.until(lambda _: reader.texts("#confirm-deploy") == [])
-    reader.one("#deploy").click()
-    reader.until_text("#deploy-title", "Take v1.0.1 to the stage canary?")
+    reader.until_text("#why-not", "v1.0.1 cannot be taken to canary now: too little was seen")
+    reader.wait.until(lambda _: not reader.all("#deploy"))
     reader.open("/dashboard/models")
     reader.one("#rollback").click()
     reader.until_text(".q-dialog", "v1.0.1, now in shadow, is taken back, and v1.0.0 serves")
@@ -183,14 +183,11 @@ def test_a_model_is_deployed_and_rolled_back(reader, site, store):
     assert not reader.all("#deploy")
 
 
-def test_a_model_that_the_gate_has_refused_is_not_deployed(reader, site):
+def test_a_model_that_the_gate_has_refused_is_not_offered(reader, site):
     reader.open("/dashboard/models?model=v1.0.2")
     assert reader.text("#verdict").startswith("promoted: no")
-    reader.one("#deploy").click()
-    reader.wait.until(lambda _: reader.one("#confirm-deploy").is_displayed())
-    reader.one("#confirm-deploy").click()
-    reader.until(".q-notification")
-    assert reader.text("#champion") == "v1.0.0"
+    reader.until_text("#why-not", "v1.0.2 cannot be taken to shadow now: ")
+    assert not reader.all("#deploy")
 
 
 def test_who_only_reads_cannot_change_who_serves(reader):

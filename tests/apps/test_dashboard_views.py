@@ -14,6 +14,7 @@ from agent_gym.apps.dashboard.charts import spoken
 from agent_gym.apps.dashboard.figures.home import history_of
 from agent_gym.apps.dashboard.figures.models import deploy, moves_of, rollback
 from agent_gym.apps.dashboard.pages import PAGES
+from agent_gym.apps.dashboard.pages.model_tools import why_not
 from agent_gym.apps.dashboard.phrases import book, translated
 from agent_gym.apps.dashboard.query import Query
 from agent_gym.apps.dashboard.view import Chart, Markup, Visit, view_of
@@ -237,6 +238,34 @@ def attention(service, language="en"):
     )
 
 
+def test_only_what_can_succeed_is_offered_and_the_rest_explained(full):
+    service, names = full
+    good, bad = moves_of(service, names["challenger"]), moves_of(service, "v1.0.2")
+    assert (good.stage, good.deploys, good.refused) == ("shadow", True, ())
+    assert (bad.stage, bad.deploys) == ("shadow", False)
+    what, found, _, remedy = bad.refused
+    assert (what, remedy) == ("the gate has not let this model through", "Train another one")
+    assert found.startswith("promoted: no")
+    champion = moves_of(service, names["champion"])
+    assert (champion.stage, champion.deploys, champion.refused) == (None, False, ())
+    assert not moves_of(service, "").deploys
+    visit = Visit(service, Query.of("/dashboard/models", []), Words("en"), "admin", "id", "name")
+    with pytest.raises(RefusedDeployment, match="has not let this model through"):
+        deploy(visit, bad)  # whoever has no button, and asks all the same
+    assert service.stages.deployments.state().rollout is None
+
+
+def test_why_not_is_said_in_both_languages():
+    seen = ("too little was seen of it in shadow", "0 paired episodes", "at least 20", "")
+    assert why_not(Words("en"), seen) == (
+        "too little was seen of it in shadow. 0 paired episodes, expected at least 20"
+    )
+    said = why_not(Words("ru"), seen)
+    assert said == "на этапе shadow её видели слишком мало. парных эпизодов 0, нужно: не меньше 20"
+    gate = ("the gate has not let this model through", "", "", "Train another one")
+    assert why_not(Words("ru"), gate) == "проверка не пропустила эту модель. Обучите другую"
+
+
 def test_what_is_confirmed_is_what_was_shown(full):
     """It stands last: it changes who serves."""
     service, names = full
@@ -251,6 +280,8 @@ def test_what_is_confirmed_is_what_was_shown(full):
         deploy(visit, second)  # another tab: neither done twice nor taken for the next stage
     assert service.stages.deployments.state().rollout.stage == "shadow"
     assert moves_of(service, names["challenger"]).stage == "canary"
+    assert moves_of(service, names["challenger"]).refused[0].startswith("too little was seen")
+    assert moves_of(service, "v1.0.2").refused[0] == "another rollout is under way"
     shown_now = moves_of(service, "")
     told = (shown_now.version, shown_now.under_way, shown_now.champion, shown_now.back)
     assert told == ("v1.0.1", "shadow", "v1.0.0", True)
@@ -261,3 +292,4 @@ def test_what_is_confirmed_is_what_was_shown(full):
         rollback(visit, shown_now, "drill")
     assert not moves_of(service, "").back
     assert not moves_of(service, names["challenger"]).back  # it never served
+    assert not moves_of(service, names["challenger"]).deploys

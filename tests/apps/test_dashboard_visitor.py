@@ -187,7 +187,8 @@ def test_where_there_is_no_way_back_no_button_promises_one(reader, site):
     reader.open(f"/dashboard/models?model={site.names['champion']}")
     assert not reader.all("#rollback")
     reader.open("/dashboard/models?model=v1.0.2")
-    assert reader.all("#deploy")
+    assert reader.all("#why-not")  # the gate has refused it
+    assert not reader.all("#deploy")
     assert not reader.all("#rollback")  # it never served, so nothing can return to it
     reader.open("/dashboard/models")
     assert reader.text("#champion") == "v1.0.0"

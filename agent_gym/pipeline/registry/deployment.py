@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from agent_gym.core.errors import DataError
-from agent_gym.evaluation.promotion import Monitor, MonitorDecision, MonitorPolicy
+from agent_gym.evaluation.promotion import Monitor, MonitorDecision, MonitorPolicy, Verdict
 from agent_gym.pipeline.registry.ledger import Change, HistoryEntry, Pointer
 from agent_gym.pipeline.registry.models import ModelRegistry
 from agent_gym.pipeline.registry.moves import (
@@ -120,6 +120,22 @@ class ModelDeploymentService:
         with self._ledger.look() as (connection, pointer):
             return former_champions(connection) - {pointer.champion or ""}
 
+    def refusal(self, model: str, stage: Stage) -> RefusedDeployment | None:
+        """Return why a model cannot be taken to its next stage now; None if it can.
+
+        It is what ``deploy`` or ``advance`` would raise; nothing changes.
+        """
+        with self._ledger.trial() as change:
+            current = read_rollout(change.connection, change.pointer.rollout_id)
+            try:
+                if stage == "shadow":
+                    _let_through(change, current, model)
+                else:
+                    refuse_advance(_under_way(current, model), stage, self.policy)
+            except RefusedDeployment as error:
+                return error
+        return None
+
     def history(self) -> tuple[HistoryEntry, ...]:
         """Return everything that has happened, oldest first."""
         return self._ledger.history()
@@ -160,9 +176,7 @@ class ModelDeploymentService:
             current = read_rollout(change.connection, pointer.rollout_id)
             if current is not None and current.model == model and current.status == "open":
                 return current
-            refuse_deploy(change, current, model)
-            verdicts = verdicts_of(change.connection, model)
-            scale = scale_of(passed(verdicts, model, pointer.champion))
+            scale = scale_of(_let_through(change, current, model))
             if current is not None:  # fully served and now replaced as the one that is watched
                 end(change, current, "replaced", None)
             count = change.connection.scalar(select(func.count()).select_from(ROLLOUTS)) or 0
@@ -198,9 +212,7 @@ class ModelDeploymentService:
             self.registry.load(under_way.model)  # it may have been changed since the rollout began
         with self._ledger.change() as change:
             current = read_rollout(change.connection, change.pointer.rollout_id)
-            if current is None or current.status != "open":
-                raise RefusedDeployment("no rollout is under way", remedy="Deploy a model first")
-            _refuse_another(current, model)
+            current = _under_way(current, model)
             if current.stage == stage:
                 return current
             refuse_advance(current, stage, self.policy)
@@ -275,6 +287,20 @@ class ModelDeploymentService:
             else:
                 roll_back(change, current, reason, self.policy.cooldown_s)
         return self.state()
+
+
+def _let_through(change: Change, current: Rollout | None, model: str) -> Verdict:
+    """Return the verdict with which a rollout may begin now; raise if it may not."""
+    refuse_deploy(change, current, model)
+    return passed(verdicts_of(change.connection, model), model, change.pointer.champion)
+
+
+def _under_way(current: Rollout | None, model: str | None) -> Rollout:
+    """Return the rollout that can go on; raise if there is none, or that of another model."""
+    if current is None or current.status != "open":
+        raise RefusedDeployment("no rollout is under way", remedy="Deploy a model first")
+    _refuse_another(current, model)
+    return current
 
 
 def _refuse_another(current: Rollout, model: str | None) -> None:

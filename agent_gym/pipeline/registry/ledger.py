@@ -98,6 +98,12 @@ class Ledger:
             self.told(made.pointer.history_length, made.pointer.history_hash)
 
     @contextmanager
+    def trial(self) -> Iterator[Change]:
+        """Yield the state as a change would find it now; nothing that is done to it is kept."""
+        with self.look() as (connection, pointer):
+            yield Change(connection, pointer, self._clock.now_ns())
+
+    @contextmanager
     def look(self) -> Iterator[tuple[Connection, Pointer]]:
         """Yield one state of everything, to be read."""
         with self._database.reading() as session:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from agent_gym.apps.api.routes import models as routes
@@ -110,6 +110,7 @@ class Moves:
         model: Hash of the model; empty on the list.
         version: Of that model, or of the one that is on its way.
         stage: Where the model could be taken next; None if nowhere.
+        refused: Why it cannot be taken there now: what, found, expected, remedy; empty if it can.
         back: Whether there is something to take back, or this model can be returned to.
         champion: Version of the model that serves after a rollback.
         under_way: Stage of what is on its way; empty if nothing is.
@@ -123,6 +124,12 @@ class Moves:
     champion: str
     under_way: str
     mark: Mark
+    refused: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def deploys(self) -> bool:
+        """Whether the model can be taken further as things stand."""
+        return self.stage is not None and not self.refused
 
 
 def moves_of(service: Service, name: str) -> Moves:
@@ -132,10 +139,12 @@ def moves_of(service: Service, name: str) -> Moves:
     versions = {each.model_hash: each.version for each in registry.models()}
     if name:
         model = registry.find(name).model_hash
+        stage = next_stage(state, model)
         return Moves(
             model=model,
             version=versions[model],
-            stage=next_stage(state, model),
+            stage=stage,
+            refused=() if stage is None else _told(deployments.refusal(model, stage)),
             back=model in deployments.ways_back(),
             champion=versions[model],
             under_way="",
@@ -151,6 +160,13 @@ def moves_of(service: Service, name: str) -> Moves:
         under_way="" if rollout is None else rollout.stage,
         mark=mark_of(state),
     )
+
+
+def _told(refusal: RefusedDeployment | None) -> tuple[str, ...]:
+    if refusal is None:
+        return ()
+    parts = (refusal.what, refusal.found, refusal.expected, refusal.remedy)
+    return tuple("" if part is None else str(part) for part in parts)
 
 
 def next_stage(state: RegistryState, model: str) -> Stage | None:

@@ -1,7 +1,8 @@
 """Buttons that change who serves: deploy and roll back, each with a confirmation.
 
-A dialog names what it would do. What is confirmed is what was shown: if somebody else has changed
-who serves meanwhile, it is refused, and the buttons are those of today.
+A button is there only if it would succeed as things stand; a line says why one is not. A dialog
+names what it would do. What is confirmed is what was shown: if somebody else has changed who serves
+meanwhile, it is refused, and the buttons are those of today.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ class Buttons:
         self._stage, self._name = stage, name
         self._words: Words = stage.visit.words
         self._holder = ui.element("div").classes("tools")
+        self._why_not = ui.html("", sanitize=False)
         self._dialogs: list[ui.dialog] = []
         self._moves = moves_of(stage.visit.service, name)
         self._draw()
+        self._explain()
         ui.timer(RENEW_S, self.renew, immediate=False)
 
     async def renew(self) -> None:
@@ -50,9 +53,22 @@ class Buttons:
             found = await run.io_bound(moves_of, self._stage.visit.service, self._name)
         except AgentGymError:  # the page itself says what is wrong
             return
-        if found is not None and found != self._moves:
-            self._moves = found
+        if found is None:
+            return
+        before, self._moves = self._moves, found
+        if (found, found.deploys) != (before, before.deploys):
             self._draw()
+        self._explain()  # it may count seconds: buttons stay as they are for that
+
+    def _explain(self) -> None:
+        """Say why the model cannot be taken further, if it cannot."""
+        moves, said = self._moves, ""
+        if moves.stage is not None and moves.refused:
+            stage = self._words(f"models.{moves.stage}")
+            why = why_not(self._words, moves.refused)
+            line = self._words("models.why_not", model=moves.version, stage=stage, why=why)
+            said = el("p", line, class_="faint", id="why-not")
+        self._why_not.set_content(said)
 
     def _draw(self) -> None:
         for dialog in self._dialogs:
@@ -60,7 +76,7 @@ class Buttons:
         self._dialogs = []
         self._holder.clear()
         with self._holder:
-            if self._moves.stage is not None:
+            if self._moves.deploys:
                 self._deploy(self._moves)
             if self._moves.back:
                 self._rollback(self._moves)
@@ -143,6 +159,14 @@ def _answers(
         )
         sure = ui.button(label, on_click=go, color="negative")
         sure.props(f"no-caps unelevated id={identity}")
+
+
+def why_not(words: Words, refused: tuple[str, ...]) -> str:
+    """Return a refusal in a sentence or two, in the language of the page."""
+    what, found, expected, remedy = map(words.said, refused)
+    if expected:
+        found = words("models.instead", found=found, expected=expected)
+    return ". ".join(part for part in (what, found, remedy) if part)
 
 
 def _told(words: Words, error: AgentGymError) -> str:
