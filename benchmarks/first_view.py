@@ -2,33 +2,29 @@
 
 A real service over a seeded folder, a real browser with an empty cache. The time runs from the
 moment a page is asked for until its headline and its figures stand in the document, and on until it
-is live, with buttons and charts on their way. The limit is the page of settings, which asks the
-stores for nothing.
+is live, with buttons and charts on their way; the median of all rounds counts. The
+limit is the page of settings, which asks the stores for nothing.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from selenium import webdriver
 from selenium.webdriver.support.ui import WebDriverWait
 
 from agent_gym.core.clock import SystemClock
 from benchmarks.report import Row
+from scripts.served import Served, served
 
 RUNS, STEPS = 10_000, 1_000_000
 LONGEST_S = 1.0
-COMMAND = "from agent_gym.apps.cli.main import main; main()"
 SHOWN = "return document.querySelector('.content .block') !== null"
 LIVE = "return document.querySelector('#app .content .block') !== null"
 
@@ -51,17 +47,17 @@ def first_views(scratch: Path, rounds: int) -> Iterator[Row]:
         "replay": f"/dashboard/replay?id={long}&step={STEPS // 2}",
         "backtest": "/dashboard/agents?name=rules-momentum",
     }
-    with _served(folder) as told:
+    with served(folder) as told:
         limit, _ = _times(told, "/dashboard/settings", rounds, scratch)
         for name, path in pages.items():
             seconds, live = _times(told, path, rounds, scratch)
             yield Row(
                 work=f"first_view_{name}",
                 unit="views/s",
-                ours=1.0 / min(seconds),
-                limit=1.0 / min(limit),
+                ours=1.0 / statistics.median(seconds),
+                limit=1.0 / statistics.median(limit),
                 goal=f"{RUNS:,} runs and {STEPS:,} steps: the first view under {LONGEST_S:g} s",
-                met=min(seconds) < LONGEST_S,
+                met=statistics.median(seconds) < LONGEST_S,
                 measured={"seconds": seconds, "live_seconds": live, "limit_seconds": limit},
                 note=f"{_words(seconds)}, empty cache; live {_words(live)}; "
                 f"a page without data {_words(limit)}",
@@ -72,35 +68,12 @@ def _words(seconds: list[float]) -> str:
     return f"best {min(seconds):.2f} s, median {statistics.median(seconds):.2f} s"
 
 
-@contextmanager
-def _served(folder: Path) -> Iterator[dict[str, Any]]:
-    command = [sys.executable, "-c", COMMAND, "serve", "--port", "0", "--json"]
-    with subprocess.Popen(
-        [*command, "--folder", str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"AGENT_GYM_DATABASE": ""},
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline()]
-        while lines[-1] not in ("}\n", ""):
-            lines.append(process.stdout.readline())
-        try:
-            yield json.loads("".join(lines))
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
-
-
-def _times(
-    told: dict[str, Any], path: str, rounds: int, scratch: Path
-) -> tuple[list[float], list[float]]:
+def _times(told: Served, path: str, rounds: int, scratch: Path) -> tuple[list[float], list[float]]:
     pairs = [_seconds(told, path, scratch) for _ in range(rounds)]
     return [shown for shown, _ in pairs], [live for _, live in pairs]
 
 
-def _seconds(told: dict[str, Any], path: str, scratch: Path) -> tuple[float, float]:
+def _seconds(told: Served, path: str, scratch: Path) -> tuple[float, float]:
     """Return how long a browser that has never seen the dashboard waits: to read, and to use it."""
     profile = scratch / "profile"
     shutil.rmtree(profile, ignore_errors=True)
@@ -113,8 +86,8 @@ def _seconds(told: dict[str, Any], path: str, scratch: Path) -> tuple[float, flo
     driver = webdriver.Chrome(options=options, service=service)
     try:
         wait, clock = WebDriverWait(driver, 60, poll_frequency=0.005), SystemClock()
-        driver.get(f"{told['url']}/dashboard/login")  # nothing of the pages is loaded for this one
-        driver.find_element("id", "token").send_keys(told["token"])
+        driver.get(f"{told.url}/dashboard/login")  # nothing of the pages is loaded for this one
+        driver.find_element("id", "token").send_keys(told.token)
         driver.execute_script("document.querySelector('[name=next]').value = arguments[0]", path)
         begun = clock.monotonic_s()
         driver.find_element("css selector", "button").click()

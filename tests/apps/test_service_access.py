@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from agent_gym.apps.api import ServiceSettings, create_app
+from agent_gym.apps.api.guard import LINGER_BYTES
 from agent_gym.apps.api.roles import ROLES, RULES, role_for
 from agent_gym.apps.api.tokens import FILE, TOKEN, TokenFile
 from agent_gym.core.clock import DAY_NS, ManualClock
@@ -209,9 +210,9 @@ def test_a_body_that_is_too_long_is_not_read(client, heads):
     assert client.post(path, content=b"x" * 1_001).status_code == 401
 
 
-def asked(app, heads, *messages):
+def asked(app, heads, *messages, waiting=None):
     """Send a request as a server would, message by message; then nothing comes any more."""
-    said, waiting = [], list(messages)
+    said, waiting = [], list(messages) if waiting is None else waiting
 
     async def receive():
         if waiting:
@@ -240,6 +241,18 @@ def test_a_body_that_never_ends_is_not_waited_for(app, heads):
     assert asked(app, heads) == 408
     assert asked(app, heads, part, part) == 408
     assert asked(app, heads, part, {"type": "http.disconnect"}) == 400
+
+
+def test_who_sends_too_much_is_listened_to_for_a_while_and_reads_why(app, heads):
+    """Hung up on in the midst of sending, a caller would see a broken connection."""
+    part = {"type": "http.request", "body": b"x" * 1_001, "more_body": True}
+    waiting = [part, part, part, part | {"more_body": False}]
+    assert asked(app, heads, waiting=waiting) == 413
+    assert waiting == []
+    large = part | {"body": b"x" * (LINGER_BYTES // 4)}
+    waiting = [part, *[large] * 9]
+    assert asked(app, heads, waiting=waiting) == 413
+    assert len(waiting) == 5  # and not for ever
 
 
 def test_answers_say_that_nobody_may_frame_keep_or_guess_them(client, heads):
@@ -274,7 +287,7 @@ def test_no_token_is_in_its_file_and_nobody_else_may_read_it(tmp_path):
     for text in texts:
         assert TOKEN.fullmatch(text)
         assert text not in content
-        assert text.rpartition("_")[2] not in content
+        assert text.split("_", 2)[2] not in content
     assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
     salts = [each["salt"] for each in json.loads(content)["tokens"]]
     assert len(set(salts)) == 3

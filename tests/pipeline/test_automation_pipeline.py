@@ -3,16 +3,21 @@
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Event
+from queue import SimpleQueue
+from threading import Barrier, Event, current_thread
 
 import pytest
+from dbos._dbos import _get_dbos_instance
+from sqlalchemy import event
 
+from agent_gym.apps.api.problems import status_of
 from agent_gym.core.clock import HOUR_NS, ManualClock
 from agent_gym.core.errors import ConfigError
+from agent_gym.pipeline.automation.job import TrainingJob
 from agent_gym.pipeline.automation.pipeline import NO_CHAMPION, AutomationPipeline
 from agent_gym.pipeline.automation.readiness import Condition, Readiness
 from agent_gym.pipeline.automation.workflow import running
-from agent_gym.rollouts.database import BatchRequest
+from agent_gym.rollouts.database import BatchRequest, DatabaseDown
 from tests.pipeline.automation_samples import record
 from tests.pipeline.service_samples import Loop
 
@@ -28,6 +33,7 @@ class HeldStages:
     def __init__(self, stages, ready=READY):
         self._stages, self.ready = stages, ready
         self.go, self.jobs, self.fail = Event(), [], False
+        self.asked_by = SimpleQueue()
         self.clock = ManualClock(1_000 * HOUR_NS)
 
     def __getattr__(self, name):
@@ -37,6 +43,7 @@ class HeldStages:
         return self.ready
 
     def champion(self):  # asked by the job in its first step
+        self.asked_by.put(current_thread())
         assert self.go.wait(60)
         if self.fail:
             raise ConfigError("it broke on purpose")
@@ -60,6 +67,16 @@ def held(loop):
     stages = HeldStages(loop.stages)
     yield stages
     stages.go.set()
+
+
+@pytest.fixture
+def engine_log():
+    """What the engine says; it hands nothing on to the loggers above its own."""
+    heard, ear = [], logging.Handler()
+    ear.emit = heard.append
+    logging.getLogger("dbos").addHandler(ear)
+    yield heard
+    logging.getLogger("dbos").removeHandler(ear)
 
 
 def ended_of(pipeline, told, stages):
@@ -123,6 +140,42 @@ def test_the_same_id_again_is_the_same_job_also_after_its_end(loop, held):
         ended_of(pipeline, other, held)
         json.dumps(pipeline.monitor_training("night-2").as_dict())
     assert held.jobs == ["night-1", "night-2"]
+
+
+def start_many(runtime):
+    for n in range(1_000):
+        runtime.start(TrainingJob(job_id=f"night-{n}", force=True))
+
+
+def test_a_full_disk_is_a_database_that_is_down(loop, held):
+    place = loop.folder.workflows(held.store)
+    with running(held, place) as runtime:
+        engine = _get_dbos_instance()._sys_db.engine
+
+        @event.listens_for(engine, "connect")
+        def grow_no_more(raw, _):
+            raw.execute("pragma max_page_count = 1")  # as large as it is; what SQLite says is real
+
+        engine.dispose()
+        with pytest.raises(DatabaseDown, match=r"disk is full.*has room") as caught:
+            start_many(runtime)
+        assert status_of(caught.value) == 503
+
+
+def test_a_job_that_outlives_its_engine_leaves_no_trace_and_is_taken_up(loop, held, engine_log):
+    held.fail = True
+    place = loop.folder.workflows(held.store)
+    with running(held, place) as runtime:
+        pipeline = AutomationPipeline(held, runtime)
+        told = pipeline.trigger_training(job_id="night-1")
+        thread = held.asked_by.get(timeout=60)
+    held.go.set()  # as if its processes were killed: the job fails, and nobody is there to hear it
+    thread.join(60)
+    assert not thread.is_alive()
+    assert [each for each in engine_log if each.exc_info] == []
+    held.fail = False
+    with running(held, place) as runtime:
+        assert runtime.wait(told.job_id).ending == "skipped"
 
 
 def test_a_job_that_fails_says_so(loop, held):

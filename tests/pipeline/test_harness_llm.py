@@ -22,6 +22,9 @@ SMALL = HarnessOptions(agents=1, snapshots=2, repeats=6, rounds=2, sealed=35, fo
 SIZE = {"duration_minutes": 20, "tick_interval_s": 60, "prediction_markets": 1}
 
 
+pytestmark = pytest.mark.timeout(900)  # its processes each load a language model, on any machine
+
+
 @pytest.fixture(scope="module")
 def loop(tmp_path_factory):
     place = tmp_path_factory.mktemp("llm")

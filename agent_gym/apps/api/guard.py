@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from fastapi.responses import RedirectResponse
@@ -29,6 +30,8 @@ from agent_gym.apps.api.tokens import Token, TokenFile
 from agent_gym.core.errors import AgentGymError
 
 log = logging.getLogger(__name__)
+LINGER_BYTES, LINGER_S = 1 << 23, 1.0
+"""How much longer somebody is listened to whose body is too long."""
 _TO_DOOR = RedirectResponse(DASHBOARD, 303, HEADERS)
 
 
@@ -194,23 +197,27 @@ class Guard:
         """Take in the whole body, as far as it is short and comes quickly."""
         said = headers.get("content-length", "0")
         if not (said.isascii() and said.isdigit()) or int(said[:20]) > self._most:
+            if "expect" not in headers:  # who asks first has sent nothing yet
+                await _see_off(receive)
             raise self._too_long(said)
-        found = bytearray()
+        found, more = bytearray(), True
         try:
             async with asyncio.timeout(self._patience_s):
-                while True:
+                while more and len(found) <= self._most:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise _Refused(400, "the caller has gone")
                     found += message.get("body", b"")
-                    if len(found) > self._most:
-                        raise self._too_long(f"more than {self._most}")
-                    if not message.get("more_body", False):
-                        return bytes(found)
+                    more = message.get("more_body", False)
         except TimeoutError:
             raise _Refused(
                 408, "the body came too slowly", expected=f"in {self._patience_s:g} s"
             ) from None
+        if len(found) <= self._most:
+            return bytes(found)
+        if more:
+            await _see_off(receive)
+        raise self._too_long(f"more than {self._most}")
 
     def _too_long(self, found: str) -> _Refused:
         return _Refused(
@@ -239,6 +246,18 @@ class Guard:
             await send(message)
 
         return answer
+
+
+async def _see_off(receive: Receive) -> None:
+    """Take in some of what a caller goes on sending; hung up on, it would not read the answer."""
+    left = LINGER_BYTES
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while left > 0:
+                message = await receive()
+                if not message.get("more_body", False):
+                    return
+                left -= len(message["body"])
 
 
 def _caller(scope: Scope) -> str:

@@ -6,6 +6,7 @@ the job, so asking twice for one job is one job.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from agent_gym.pipeline.automation.config import AutomationConfig
 from agent_gym.pipeline.automation.engine_file import check_engine_file
 from agent_gym.pipeline.automation.job import JobOutcome, TrainingJob
 from agent_gym.pipeline.automation.stages import Stages
+from agent_gym.rollouts.database import plain_errors
 from agent_gym.training.rl.folder_lock import at_work
 
 NAME, EXECUTOR = "agent-gym", "local"
@@ -44,6 +46,7 @@ class ImprovementWorkflow(DBOSConfiguredInstance):
     def __init__(self) -> None:
         super().__init__("improvement")
         self.stages: Stages | None = None
+        self.leaving = False
 
     @property
     def _stages(self) -> Stages:
@@ -179,6 +182,11 @@ class JobState:
     created_ms: int
 
 
+_of_engine = plain_errors(
+    "the database of training jobs", "See that its disk has room, then ask again"
+)
+
+
 class Runtime:
     """Runs jobs, each with the settings that it began with; only one lives in a process."""
 
@@ -190,6 +198,7 @@ class Runtime:
         self.start(job)
         return self.wait(job.job_id)
 
+    @_of_engine
     def start(self, job: TrainingJob) -> None:
         """Begin a job and do not wait for it.
 
@@ -205,6 +214,7 @@ class Runtime:
         with SetWorkflowID(job.job_id):
             DBOS.start_workflow(_WORKFLOW.improve, kept.model_dump(mode="json"))
 
+    @_of_engine
     def wait(self, job_id: str) -> JobOutcome:
         """Wait until a job has ended, and return how; one that failed is an error."""
         try:
@@ -219,6 +229,7 @@ class Runtime:
             ) from error
         return JobOutcome.model_validate(found)
 
+    @_of_engine
     def known(self, job_id: str) -> JobState | None:
         """Return how far a job is; None if nobody knows it."""
         found = DBOS.list_workflows(workflow_ids=[job_id], load_input=False)
@@ -235,14 +246,17 @@ class Runtime:
             created_ms=row.created_at or 0,
         )
 
+    @_of_engine
     def under_way(self) -> tuple[str, ...]:
         """Return the jobs that have not ended, oldest first."""
         return _jobs(["PENDING", "ENQUEUED"])
 
+    @_of_engine
     def failed(self) -> tuple[str, ...]:
         """Return the jobs that failed, oldest first; each can be asked for again."""
         return _jobs(list(FAILED))
 
+    @_of_engine
     def status(self, job_id: str) -> str | None:
         """Return how far a job is, in the words of the workflow engine; None if nobody knows it."""
         found = DBOS.list_workflows(workflow_ids=[job_id])
@@ -280,11 +294,22 @@ def running(stages: Stages, database: Path) -> Iterator[Runtime]:
         "console_log_level": "ERROR",
     }
     with at_work(stages.folder):  # two would both take up a job that was cut off
-        _WORKFLOW.stages = stages
+        _WORKFLOW.stages, _WORKFLOW.leaving = stages, False
+        logging.getLogger("dbos").addFilter(_worth_telling)
         try:
             DBOS(config=config)
             DBOS.launch()
             yield Runtime(stages.config)
         finally:
+            _WORKFLOW.leaving = True
             DBOS.destroy()
             _WORKFLOW.stages = None
+
+
+def _worth_telling(record: logging.LogRecord) -> bool:
+    """Say whether a message of the engine is news.
+
+    A job that is cut off while the engine goes has nobody left to tell how it failed. The engine
+    writes a trace then, although the next start takes the job up where it was.
+    """
+    return not (_WORKFLOW.leaving and record.exc_info)

@@ -6,7 +6,7 @@ room does not.
 
 from agent_gym.rollouts.database.agents import AGENT_TICK, PlayedTick, TickTaken
 from agent_gym.rollouts.database.batches import BatchRequest, TrainingBatches
-from agent_gym.rollouts.database.connection import DatabaseDown
+from agent_gym.rollouts.database.connection import DatabaseDown, plain_errors
 from agent_gym.rollouts.database.integrity import IntegrityReport
 from agent_gym.rollouts.database.model_tables import (
     Event,
@@ -76,5 +76,6 @@ __all__ = [
     "TrajectoryGroup",
     "TrajectoryRecorder",
     "TrajectoryStore",
+    "plain_errors",
     "window_of",
 ]

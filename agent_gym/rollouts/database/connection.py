@@ -76,7 +76,7 @@ class Database:
     def prepare(self) -> None:
         """Bring the schema up to date, once."""
         if not self._prepared:
-            with self._plain_errors():
+            with plain_errors(self.name):
                 self._prepare(self.engine)
             self._prepared = True
 
@@ -85,7 +85,7 @@ class Database:
         """Yield a session that sees one state of the database."""
         self.prepare()
         with (
-            self._plain_errors(),
+            plain_errors(self.name),
             self.engine.connect() as connection,
             connection.begin(),
             Session(connection, expire_on_commit=False) as session,
@@ -96,7 +96,7 @@ class Database:
     def snapshot(self) -> Iterator[Connection]:
         """Yield a connection that sees the same state until the end, whatever others write."""
         self.prepare()
-        with self._plain_errors(), self.engine.connect() as connection:
+        with plain_errors(self.name), self.engine.connect() as connection:
             if not self.is_sqlite:
                 connection = connection.execution_options(
                     isolation_level="REPEATABLE READ", postgresql_readonly=True
@@ -113,7 +113,7 @@ class Database:
         """
         self.prepare()
         with (
-            self._plain_errors(),
+            plain_errors(self.name),
             self.engine.connect() as connection,
             connection.execution_options(**{WRITES: True}).begin(),
         ):
@@ -139,27 +139,32 @@ class Database:
         """Give back all connections."""
         self.engine.dispose()
 
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (OperationalError, InterfaceError, PoolTimeout) as error:
+
+@contextmanager
+def plain_errors(name: str, remedy: str = REACH) -> Iterator[None]:
+    """Turn what SQLAlchemy raises into errors of ours.
+
+    Args:
+        name: Of the database, as people know it.
+        remedy: What to do while it cannot be used.
+    """
+    try:
+        yield
+    except (OperationalError, InterfaceError, PoolTimeout) as error:
+        raise DatabaseDown(
+            "the database cannot be used now", where=name, found=_said(error), remedy=remedy
+        ) from error
+    except SQLAlchemyError as error:
+        if isinstance(error, DBAPIError) and _is_passing(error):
             raise DatabaseDown(
-                "the database cannot be used now", where=self.name, found=_said(error), remedy=REACH
+                "the database went away or takes no changes",
+                where=name,
+                found=_said(error),
+                remedy=remedy,
             ) from error
-        except SQLAlchemyError as error:
-            if isinstance(error, DBAPIError) and _is_passing(error):
-                raise DatabaseDown(
-                    "the database went away or takes no changes",
-                    where=self.name,
-                    found=_said(error),
-                    remedy=REACH,
-                ) from error
-            said = _said(error)
-            remedy = MEND if any(word in said for word in DAMAGED) else None
-            raise StoreError(
-                "the database refused", where=self.name, found=said, remedy=remedy
-            ) from error
+        said = _said(error)
+        mend = MEND if any(word in said for word in DAMAGED) else None
+        raise StoreError("the database refused", where=name, found=said, remedy=mend) from error
 
 
 def database_url(url: str) -> URL:
@@ -192,6 +197,7 @@ def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "sqlite":
         engine = create_engine(
             url,
+            pool_size=POOL + MORE_AT_PEAK,
             connect_args={"timeout": BUSY_S, "isolation_level": None},
             json_serializer=_to_json,
         )
