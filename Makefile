@@ -7,7 +7,7 @@ DATABASE := .venv/.database
 S3 := .venv-s3/.ready
 HOME_OF_RESULTS := $(or $(AGENT_GYM_HOME),results)
 
-.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results ray-results reference docs clean reliability soak soak-minute store-results
+.PHONY: help gym harness demo train-lander results test test-all weigh lint format lock install-locked sbom bench realism gate-power gate-faults gate-same-code umc-gates umc-ablation umc-real marl-results ray-results reference docs clean reliability soak soak-minute store-results load-results
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -114,12 +114,15 @@ marl-results: $(READY)   ## what teams come to: MAPPO, reuse and AMAL, harder ma
 	$(MARL) compare --maps 2s_vs_1sc@100000 $(AGAINST) --name marl_dense_2s
 	$(MARL) compare --maps 3m@80000 $(AGAINST) --name marl_dense
 	$(MARL) compare --algos mappo --maps 3m,2s_vs_1sc --seed 20 --jobs 2 --out docs/results
-	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seed 20 --seeds 5 --jobs 2 --out docs/results || test $$? = 4
+	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seed 20 --seeds 10 --jobs 2 --out docs/results || test $$? = 4
 	$(MARL) compare --algos mappo --maps 2s3z,3s_vs_5z --seeds 5 --steps 250000 --jobs 2 --out docs/results --name marl_hard
 	$(MARL) ablation --maps 3m:kills@60000 --seeds 20 --jobs 2 --out docs/results
 
 ray-results: $(READY)    ## a cluster against one machine: a node killed, overhead, when it pays off (minutes)
 	$(BIN)/python -m scripts.ray_results --out docs/results
+
+load-results: $(READY)   ## a service under load for a minute, on loopback: answers, times, memory
+	$(BIN)/python -m scripts.load_service --out docs/results
 
 store-results: $(READY) $(DATABASE)   ## the store at 10 million steps: recorders, questions, backup, restore (long)
 	$(BIN)/python -m scripts.store_size --out docs/results

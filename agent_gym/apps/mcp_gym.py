@@ -10,11 +10,12 @@ import mcp.types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
+from agent_gym.apps.tool_desk import ToolDesk
 from agent_gym.apps.visit_desk import VisitDesk
 from agent_gym.evaluation.visit import VisitBook
 
 
-def create_gym_server(desk: VisitDesk) -> Server[Any]:
+def create_gym_server(desk: ToolDesk) -> Server[Any]:
     """Return a server over a desk; what is wrong with a call is in its result."""
     listed = types.ListToolsResult(
         tools=[
@@ -47,7 +48,12 @@ def create_gym_server(desk: VisitDesk) -> Server[Any]:
 
 def serve_gym(*, trusted: bool) -> None:
     """Serve whoever is at the other end of standard input and output."""
-    server = create_gym_server(VisitDesk(VisitBook(trusted=trusted)))
+    serve_desk(VisitDesk(VisitBook(trusted=trusted)))
+
+
+def serve_desk(desk: ToolDesk) -> None:
+    """Offer the calls of a desk on standard input and output."""
+    server = create_gym_server(desk)
 
     async def run() -> None:
         async with stdio_server() as (reads, writes):

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field
 
-from agent_gym.core.errors import AgentGymError
-from agent_gym.core.registry import Config, Ref, configure, names
+from agent_gym.apps.tool_desk import Call, Nothing, ToolDesk
+from agent_gym.core.registry import Config, Ref, names
 from agent_gym.evaluation.visit import MOST_BARS, VisitBook, VisitConfig
-
-
-class Nothing(Config):
-    """No arguments."""
 
 
 class Begin(Config):
@@ -50,20 +44,11 @@ class Run(Begin):
     params: dict[str, Any] = Field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call: what it does, and its arguments."""
-
-    about: str
-    arguments: type[Config]
-    work: Callable[[Any], dict[str, Any]]
-
-
-class VisitDesk:
-    """Carries out calls over a book of visits; what is wrong with a call is in its answer."""
+class VisitDesk(ToolDesk):
+    """Carries out calls over a book of visits."""
 
     def __init__(self, book: VisitBook) -> None:
-        self.calls: dict[str, Call] = {
+        calls = {
             "list_markets": Call(
                 "The markets that can be traded.", Nothing, lambda _: {"markets": book.markets()}
             ),
@@ -100,15 +85,4 @@ class VisitDesk:
                 lambda asked: book.end(asked.session),
             ),
         }
-
-    def call(self, name: str, arguments: Any) -> tuple[bool, dict[str, Any]]:
-        """Carry out a call; return whether it went well, and the answer or the error."""
-        wanted = self.calls.get(name)
-        if wanted is None:
-            known = ", ".join(self.calls)
-            return False, {"what": "there is no such call", "found": name[:64], "expected": known}
-        given = arguments if isinstance(arguments, dict) else {}
-        try:
-            return True, wanted.work(configure(wanted.arguments, given, where=name))
-        except AgentGymError as error:
-            return False, error.as_dict()
+        super().__init__(calls)

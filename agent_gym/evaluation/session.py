@@ -22,7 +22,7 @@ from agent_gym.evaluation.backtest import BacktestEngine
 from agent_gym.evaluation.baselines import BASELINES, Comparison, label_of
 from agent_gym.evaluation.config import BacktestConfig
 from agent_gym.evaluation.funding import funding_facts
-from agent_gym.evaluation.metrics import exposures, measure
+from agent_gym.evaluation.metrics import drawdown, exposures, measure
 from agent_gym.evaluation.results import BacktestResults
 from agent_gym.evaluation.tearsheet import Sheet, sheet_of
 from agent_gym.evaluation.tearsheet.sheet import Number
@@ -67,6 +67,21 @@ def judge_session(
     runs = {account: main}
     runs |= {label_of(ref): engine.run(main.bars, ref, origin.seed) for ref in beside}
     return Comparison(account, runs)
+
+
+def score_so_far(floor: SpotFloor, account: str) -> dict[str, float | int]:
+    """Return how an account stands at the close of the last bar that is over."""
+    marks = floor.marks[account]
+    equity, bar = np.array([mark.equity for mark in marks]), marks[-1].bar
+    return {
+        "bars_played": len(marks) - 1,
+        "opening_equity": float(equity[0]),
+        "equity": float(equity[-1]),
+        "total_return": float(equity[-1] / equity[0] - 1.0),
+        "max_drawdown": drawdown(equity)[0],
+        "fills": sum(fill.account == account and fill.bar <= bar for fill in floor.fills),
+        "fees": float(floor.venue.account(account).fees),
+    }
 
 
 def too_short(figures: Mapping[str, Any]) -> str | None:

@@ -7,8 +7,11 @@ from shutil import copytree
 import numpy as np
 import pytest
 
+from agent_gym.apps.api import ServiceSettings
+from agent_gym.apps.api.service import opened
 from agent_gym.apps.cli import demo as module
 from agent_gym.apps.cli.main import main
+from agent_gym.apps.dashboard.figures.trajectories import replay_figures, trajectory_page
 from agent_gym.core.errors import VenueError
 from agent_gym.core.registry import names
 from agent_gym.evaluation.saved import read_backtest, saved_backtests
@@ -106,6 +109,32 @@ def test_it_goes_home_and_says_where(call, monkeypatch, tmp_path):
     assert (tmp_path / "demo" / "report.html").is_file()
     assert "report.html" in "".join(out.split())
     assert "rules/buy-hold" in out
+
+
+def test_the_dashboard_replays_its_episode(call, monkeypatch, tmp_path):
+    monkeypatch.setenv("AGENT_GYM_HOME", str(tmp_path))
+    code, out, _ = call(*WORDS, "--no-pause")
+    assert code == 0
+    results = json.loads((tmp_path / "demo" / "results.json").read_text())
+    with opened(ServiceSettings(folder=tmp_path)) as service:
+        (row,) = trajectory_page(service, {}, "id", None).rows
+        assert row.trajectory_id in out
+        assert (row.agent, row.n_steps) == ("rules/sma-cross", results["episode"]["steps"])
+        assert row.final_balance == results["final_equity"]
+        assert not row.trainable
+        replay = replay_figures(service, row.trajectory_id, 10)
+        assert "close" in replay.names
+        grown = float(np.sum(service.stages.store.steps(row.trajectory_id).reward))
+        assert grown == pytest.approx(np.log(results["final_equity"] / 10_000.0), abs=1e-9)
+    call(*WORDS, "--no-pause")  # the same again is the same trajectory
+    with opened(ServiceSettings(folder=tmp_path)) as service:
+        assert len(trajectory_page(service, {}, "id", None).rows) == 1
+
+
+def test_a_folder_of_its_own_holds_everything(call, monkeypatch, tmp_path):
+    monkeypatch.setenv("AGENT_GYM_HOME", str(tmp_path / "home"))
+    assert call(*WORDS, "--out", tmp_path / "own")[0] == 0
+    assert not (tmp_path / "home").exists()
 
 
 def test_the_dashboard_finds_it(made):

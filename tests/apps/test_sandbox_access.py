@@ -38,6 +38,7 @@ KEYED = [
     ("POST", "/sandbox/leave"),
     ("POST", "/sandbox/finish"),
     ("GET", "/sandbox/results"),
+    ("GET", "/sandbox/score"),
 ]
 
 

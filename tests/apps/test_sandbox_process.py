@@ -125,6 +125,13 @@ def test_the_bot_in_javascript_trades_the_same(tmp_path):
     assert found["equity_hash"] == wanted["equity_hash"]
 
 
+def test_the_bot_that_calls_tools_trades_the_same(tmp_path):
+    _, wanted, _ = session_with(tmp_path / "ccxt", sys.executable, EXAMPLES / "bot.py")
+    said, found, _ = session_with(tmp_path / "mcp", sys.executable, EXAMPLES / "mcp_bot.py")
+    assert found["equity_hash"] == wanted["equity_hash"]
+    assert f"'equity': {wanted['metrics']['final_equity']}" in said
+
+
 def test_a_bot_on_streams_trades_while_the_clock_flies(tmp_path):
     """Twenty simulated hours a second; how much it trades depends on the machine."""
     place = Process(tmp_path, *MARKET, "--speed", "72000", "--name", "fast")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -20,7 +23,7 @@ from agent_gym.apps.cli.tour import TourStep, guide
 from agent_gym.apps.cli.workspace import check_writable, source_commit
 from agent_gym.core.clock import SystemClock
 from agent_gym.core.errors import ConfigError
-from agent_gym.core.files import home, write_json
+from agent_gym.core.files import DATABASE_VARIABLE, home, write_json
 from agent_gym.core.registry import Ref, make, names
 from agent_gym.core.seeds import Seeds
 from agent_gym.core.types import Agent
@@ -48,7 +51,11 @@ STEPS, MANIFEST = "steps", "manifest.json"
 @writes("a backtest with its report, chart and steps")
 def demo(
     out: Annotated[
-        Path | None, typer.Option(help="Folder for everything (default results/demo).")
+        Path | None,
+        typer.Option(
+            help="Folder for everything; by default results/demo, and the episode goes into the "
+            "trajectory store too."
+        ),
     ] = None,
     market: Annotated[str, typer.Option(help="Synthetic market to generate.")] = MARKET,
     bars: Annotated[int, typer.Option(min=100, help="Bars to generate.")] = YEAR_OF_HOURS,
@@ -76,12 +83,13 @@ def demo(
     plan = Plan(Ref(use=market, params={"n_bars": bars}), rules, seed)
     with progress(len(rules) + 4) as done, staged(folder) as stage:
         shown = run_plan(plan, stage, done)
+    kept = keep(shown, seed) if out is None else None
     payload = shown.payload() | {"out": str(folder)}
     took = clock.monotonic_s() - started
     if as_json:
         emit(payload, as_json=True, view="")
     else:
-        guide(tour(shown, folder, took), pause=pause)
+        guide(tour(shown, folder, took, kept), pause=pause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,15 @@ def record(bars: Bars, config: BacktestConfig, seed: int, folder: Path) -> Episo
     return result
 
 
+def keep(shown: Shown, seed: int) -> str | None:
+    """Put the episode into the trajectory store, if its libraries are there; return its id."""
+    if find_spec("sqlalchemy") is None:
+        return None
+    url = os.environ.get(DATABASE_VARIABLE) or None
+    store = import_module("agent_gym.apps.cli.demo_episode")
+    return str(store.keep_episode(shown.comparison.main, SUBJECT, seed, url))
+
+
 def _for_picture(sheet: Sheet) -> Sheet:
     """Return the sheet with the usual baselines alone: nine curves cannot be told apart."""
     usual = dict.fromkeys((sheet.subject, *map(label_of, BASELINES)))
@@ -173,9 +190,10 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
         yield done
 
 
-def tour(shown: Shown, folder: Path, took: float) -> tuple[TourStep, ...]:
+def tour(shown: Shown, folder: Path, took: float, kept: str | None) -> tuple[TourStep, ...]:
     """Return the steps of the tour over what the demo has found."""
     run = shown.comparison.main
+    stored = f"\nin the store as {kept}: `agent-gym serve` replays it" if kept else ""
     market = f"{len(run.bars):,} bars of {run.manifest.data['period']}"
     return (
         TourStep(
@@ -201,7 +219,7 @@ def tour(shown: Shown, folder: Path, took: float) -> tuple[TourStep, ...]:
             "What an agent saw, did and got is kept, to be replayed, judged and learned from.",
             Text(
                 f"{shown.episode.steps:,} steps of {shown.comparison.subject} recorded; "
-                f"equity hash {run.equity_hash}"
+                f"equity hash {run.equity_hash}{stored}"
             ),
             "agent-gym nightly --print-summary",
         ),

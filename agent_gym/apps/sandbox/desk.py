@@ -14,6 +14,7 @@ from agent_gym.apps.sandbox.errors import NOT_FOUND, UNKNOWN, ExchangeError
 from agent_gym.apps.sandbox.lists import OrderLists
 from agent_gym.apps.sandbox.params import Params
 from agent_gym.apps.sandbox.session import Session
+from agent_gym.evaluation.session import score_so_far
 
 Security: TypeAlias = Literal["none", "key", "signed"]
 Answer: TypeAlias = Callable[[str, Params], Any]
@@ -173,6 +174,7 @@ def _rest(session: Session) -> dict[tuple[str, str], Endpoint]:
         ("POST", "/sandbox/step"): Endpoint(control.step, "key", 0),
         ("POST", "/sandbox/leave"): Endpoint(control.leave, "key", 0),
         ("POST", "/sandbox/finish"): Endpoint(control.finish, "key", 0),
+        ("GET", "/sandbox/score"): Endpoint(control.score, "key", 0),
         ("GET", "/sandbox/results"): Endpoint(control.results, "key", 0),
     }
     return table
@@ -208,6 +210,11 @@ class _Control:
         """End the session; the results are written after this."""
         self._session.finish()
         return self._session.state()
+
+    def score(self, account: str, _params: Params) -> Any:
+        """Tell an account how it stands, and how many of its orders were refused."""
+        session = self._session
+        return score_so_far(session.floor, account) | {"refused": session.refused[account]}
 
     def results(self, account: str, _params: Params) -> Any:
         """Tell an account what it came to, as soon as that is written."""

@@ -26,6 +26,7 @@ from agent_gym.core.clock import Clock, SystemClock
 from agent_gym.core.types import Nanos
 from agent_gym.exchange.spot import SpotFloor
 from agent_gym.exchange.spot_records import Change
+from agent_gym.markets.periods import format_period
 
 MOST_STEPS = 100_000
 log = logging.getLogger(__name__)
@@ -173,6 +174,7 @@ class Session:
             "time": self.market.now_ms,
             "bar": floor.venue.t,
             "bars": len(floor.venue),
+            "interval": format_period(floor.venue.period_ns),
             "bar_closes": (floor.opened_ns + floor.venue.period_ns) // MS_NS,
             "speed": self.speed,
             "finished": self.over,
