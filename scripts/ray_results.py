@@ -36,6 +36,7 @@ LENGTHS_S = (0.0, 0.001, 0.01, 0.1, 1.0)
 SPENT_S = 12.0  # each measurement is made to take about this long
 FEWEST, MOST = 8, 1_000
 IMPORTS = ("scripts.ray_jobs",)
+HOURS = 1.0  # of an episode of the suite: short ones, so that handing out counts
 SIZES = ((2, 8), (2, 32), (8, 64))
 
 
@@ -69,6 +70,7 @@ def main() -> None:
     found["suite"] = suite_figures(asked.tasks)
     found["overhead"] = overhead_figures()
     found["load_after"] = [round(each, 1) for each in os.getloadavg()]
+    found["scaling"] = scaling_figures(found["overhead"])
     found["model"] = model_figures(found["overhead"])
     write_json(asked.out / "ray.json", found)
     write_text(asked.out / "ray.md", page(found))
@@ -79,7 +81,12 @@ def suite_figures(tasks: int) -> dict[str, Any]:
     suite = Suite(
         id="cluster",
         scenarios=(
-            ScenarioConfig(name="signals", type="signal_throughput", n_seeds=tasks * SEEDS_AT_ONCE),
+            ScenarioConfig(
+                name="signals",
+                type="signal_throughput",
+                hours=HOURS,
+                n_seeds=tasks * SEEDS_AT_ONCE,
+            ),
         ),
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -162,6 +169,25 @@ def measured(kind: str, workers: int) -> dict[str, Any]:
     return {"executor": kind, "workers": workers, "start_s": round(start_s, 2), "lengths": rows}
 
 
+def scaling_figures(overhead: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return how much more two workers do than one, and how fast empty jobs are handed out."""
+    found = []
+    for kind in ("local", "ray"):
+        one, two = (
+            [each["jobs"] / each["seconds"] for each in row["lengths"]]
+            for row in overhead
+            if row["executor"] == kind
+        )
+        found.append(
+            {
+                "executor": kind,
+                "speed_up": [round(more / less, 3) for less, more in zip(one, two, strict=True)],
+                "handed_out_ms": round(1e3 / max(one[0], two[0]), 3),
+            }
+        )
+    return found
+
+
 def model_figures(overhead: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the overheads that the model is given, and where a cluster begins to pay off."""
     own = {kind: _overhead(overhead, kind) for kind in ("local", "ray")}
@@ -217,6 +243,7 @@ def page(found: dict[str, Any]) -> str:
     for each in found["overhead"]:
         cells = " | ".join(f"{row['added_ms']:.2f}" for row in each["lengths"])
         lines.append(f"| {each['executor']} | {each['workers']} | {each['start_s']} | {cells} |")
+    lines += [*_scaling(found["scaling"])]
     lines += [
         "",
         "## When a cluster pays off",
@@ -231,6 +258,32 @@ def page(found: dict[str, Any]) -> str:
         jobs = "never" if row["jobs"] is None else f"{row['jobs']:,}"
         lines.append(f"| {_length(row['job_s'])} | {row['here']} | {row['there']} | {jobs} |")
     return "\n".join(lines) + "\n"
+
+
+def _scaling(found: list[dict[str, Any]]) -> list[str]:
+    """Return the part of the page on what a second worker is worth, and on many."""
+    lines = [
+        "",
+        "## What two workers do more than one",
+        "",
+        "Jobs a second with two workers over those with one; 2 is all that two cores can give.",
+        "",
+        "| executor | " + " | ".join(_length(each) for each in LENGTHS_S) + " |",
+        "|---|" + "---|" * len(LENGTHS_S),
+    ]
+    for each in found:
+        cells = " | ".join(f"{value:.2f}" for value in each["speed_up"])
+        lines.append(f"| {each['executor']} | {cells} |")
+    handed_ms = {each["executor"]: each["handed_out_ms"] for each in found}
+    least = ", ".join(f"{n * handed_ms['ray']:.0f} ms for {n}" for n in (8, 64, 256))
+    return [
+        *lines,
+        "",
+        f"One process hands out all jobs: an empty one takes {handed_ms['local']:.2f} ms here and "
+        f"{handed_ms['ray']:.2f} ms on the cluster, the work of the worker included. So workers "
+        "are kept busy, and speed grows with their number, while a job takes at least that long "
+        f"times their number: {least} workers. More cores than two were not measured.",
+    ]
 
 
 def _length(seconds: float) -> str:
