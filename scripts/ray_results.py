@@ -28,7 +28,7 @@ from agent_gym.pipeline.nightly.run import Silence
 from agent_gym.rollouts.choice import executing, make_executor
 from agent_gym.rollouts.cluster.sizing import Overhead, break_even_jobs
 from scripts.ray_cluster import SmallCluster
-from scripts.ray_jobs import BusyJob
+from scripts.ray_jobs import BusyJob, rounds_a_second
 
 CLOCK = SystemClock()
 DATE_NS = 1_763_256_600 * 10**9
@@ -134,18 +134,25 @@ def played(suite: Suite, home: Path, watch: Silence, workers: int = 2) -> dict[s
 def overhead_figures() -> list[dict[str, Any]]:
     """Return what each executor adds to jobs of known length, with one worker and with two."""
     found = []
+    speed = rounds_a_second()
     cluster = SmallCluster(2)
     try:
         for kind in ("local", "ray"):
             with executing(kind, cluster.address if kind == "ray" else None):
-                found += [measured(kind, n) for n in (1, 2)]
+                found += [measured(kind, n, speed) for n in (1, 2)]
     finally:
         cluster.close()
     return found
 
 
-def measured(kind: str, workers: int) -> dict[str, Any]:
-    """Return the start and the time of a job at each length; rows are compared elsewhere."""
+def measured(kind: str, workers: int, speed: float) -> dict[str, Any]:
+    """Return the start and the time of a job at each length; rows are compared elsewhere.
+
+    Args:
+        kind: Of executor.
+        workers: How many.
+        speed: Rounds of work that one core does in a second.
+    """
     begun_s = CLOCK.monotonic_s()
     rows = []
     with make_executor(workers, imports=IMPORTS) as executor:
@@ -153,7 +160,7 @@ def measured(kind: str, workers: int) -> dict[str, Any]:
         start_s = CLOCK.monotonic_s() - begun_s
         for seconds in LENGTHS_S:
             n = int(min(MOST, max(FEWEST, SPENT_S * workers / max(seconds, 1e-3))))
-            jobs = [BusyJob(seed=i, seconds=seconds) for i in range(n)]
+            jobs = [BusyJob(seed=i, rounds=round(seconds * speed)) for i in range(n)]
             begun_s = CLOCK.monotonic_s()
             batch = executor.run(jobs)
             took_s = CLOCK.monotonic_s() - begun_s
