@@ -73,7 +73,7 @@ format: $(READY)         ## put the code into shape
 reliability: $(READY) $(BROWSER) $(DATABASE)   ## the fifty cases in full, with and without each guard (an hour or two)
 	$(BIN)/python -m scripts.reliability
 
-bench: $(READY)          ## speed against the bare loop and every peer that installs
+bench: $(READY) $(BROWSER)          ## speed against the bare loop and every peer that installs
 	$(BIN)/python -m benchmarks --install-peers
 	$(BIN)/python -m benchmarks
 

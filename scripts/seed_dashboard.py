@@ -3,8 +3,9 @@
     python -m scripts.seed_dashboard FOLDER [--runs 10000] [--steps 1000000]
     agent-gym serve --folder FOLDER
 
-Everything is written through the stores themselves; figures are drawn, not played, so it takes
-seconds. The folder must be new or empty.
+Everything is written through the stores themselves; figures are drawn, not played, so it takes a
+minute or two, and as long again the first time, when kernels are compiled. The folder must be new
+or empty.
 """
 
 from __future__ import annotations

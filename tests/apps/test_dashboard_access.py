@@ -231,7 +231,7 @@ def test_the_library_of_pages_is_not_loaded_for_the_api_alone():
         [
             sys.executable,
             "-c",
-            "import json, sys\nimport agent_gym.apps.api.app, agent_gym.apps.cli.serve\n"
+            "import json, sys\nimport agent_gym.apps.api.app, agent_gym.apps.cli.serving\n"
             "print(json.dumps([name for name in sys.modules if 'nicegui' in name]))",
         ],
         capture_output=True,
@@ -240,3 +240,23 @@ def test_the_library_of_pages_is_not_loaded_for_the_api_alone():
         check=True,
     )
     assert json.loads(said.stdout) == []
+
+
+def test_a_bad_address_is_refused_before_the_service_is_loaded():
+    words = ["serve", "--host", "0.0.0.0"]
+    said = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys\nfrom agent_gym.apps.cli.main import main\n"
+            f"sys.argv[1:] = {words}\n"
+            "try:\n    main()\nexcept SystemExit as ended:\n    print(ended.code)\n"
+            "print(sorted({'fastapi', 'torch', 'dbos', 'nicegui'} & set(sys.modules)))",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=True,
+    )
+    assert said.stdout.split("\n")[-3:] == ["2", "[]", ""]
+    assert "others could reach the service" in said.stderr

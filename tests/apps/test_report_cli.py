@@ -120,6 +120,25 @@ def test_open_asks_the_browser_and_says_if_there_is_none(
     assert "open this file yourself" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("word", ["latest", "nope"])
+def test_where_there_are_no_pages_none_is_offered(call: Call, word: str) -> None:
+    code, _, err = call(word)
+    assert code == 2
+    said = " ".join(err.split())
+    assert "there are no pages yet" in said
+    assert "agent-gym demo" in said
+    assert "Did you mean" not in said
+
+
+def test_without_a_night_latest_is_not_offered(call: Call, pages: Path) -> None:
+    for path in (pages / "reports" / "nightly.html", *pages.glob("reports/runs/*/nightly.html")):
+        path.unlink()
+    assert "there is no night yet" in " ".join(call("latest")[2].split())
+    said = " ".join(call("loop-8")[2].split())
+    assert "Did you mean 'loop-7'" in said
+    assert "latest" not in said
+
+
 def test_the_page_of_a_backtest_is_found(
     call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

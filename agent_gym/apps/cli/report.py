@@ -133,7 +133,21 @@ def find(word: str) -> Path:
             where=str(trained),
             remedy=f"`agent-gym results page {trained}` makes that of a training",
         )
-    raise unknown("run with a page", word, tuple(sorted({*pages, LATEST})))
+    raise _missing(word, tuple(pages))
+
+
+def _missing(word: str, names: tuple[str, ...]) -> ConfigError:
+    """Return why there is no page for a word; only names that would work are offered."""
+    if names and word != LATEST:
+        nights = (LATEST,) if NIGHTLY in names else ()
+        return unknown("run with a page", word, tuple(sorted({*names, *nights})))
+    return ConfigError(
+        "there is no night yet" if names else "there are no pages yet",
+        where=str(home()),
+        found=word,
+        remedy="`agent-gym nightly` makes the page of a night"
+        + (", `agent-gym report` lists the other pages" if names else ", `agent-gym demo` another"),
+    )
 
 
 def _time(seconds: float) -> str:

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import Field
-from rich.console import Group, RenderableType
-from rich.text import Text
 
-from agent_gym.apps.api.app import Mount
-from agent_gym.apps.api.front_door import DASHBOARD
-from agent_gym.apps.api.server import serve
 from agent_gym.apps.api.sessions import check_secret
-from agent_gym.apps.api.settings import ServiceSettings
 from agent_gym.apps.api.tokens import FILE, TokenFile
-from agent_gym.apps.binding import is_loopback, names_of
+from agent_gym.apps.binding import names_of
 from agent_gym.apps.cli.config_options import with_options
 from agent_gym.apps.cli.database_option import DATABASE
 from agent_gym.apps.cli.dry_run import writes
-from agent_gym.apps.cli.output import emit, notes, table
 from agent_gym.core.files import home
 from agent_gym.core.registry import Config
-from agent_gym.pipeline.runtime import RuntimeConfig
 
 app = typer.Typer(
     invoke_without_command=True,
     subcommand_metavar="",
     context_settings={"allow_interspersed_args": True},
 )
-FIRST = "first start"
-QUIET = ("dbos", "alembic")
-PAGES = "agent_gym.apps.dashboard.mount"
+SERVING = "agent_gym.apps.cli.serving"
 
 
 class ServeOptions(Config):
@@ -103,55 +92,5 @@ def serve_command(
     Every request needs a token. If there is none yet, one for the role admin is made and shown
     once.
     """
-    hosts = names_of(options.host, tuple(allow_host or ()), remote=options.remote)
-    place = home() if folder is None else folder
-    settings = ServiceSettings(
-        folder=place,
-        database=url,
-        hosts=hosts,
-        tick_every_s=options.tick_every,
-        check_every_s=options.check_every,
-        train_every_s=options.train_every,
-        runtime=RuntimeConfig(
-            timeout_s=options.agent_timeout,
-            cost_points=options.tick_cost,
-            explore=options.explore,
-            text=options.text,
-        ),
-    )
-    if not is_loopback(options.host):
-        notes.print(
-            "[bold yellow]Others can reach this service, and it speaks plain HTTP.[/] "
-            "Put a proxy with TLS before it.",
-            soft_wrap=True,
-        )
-    tokens = TokenFile(place / FILE)
-    tokens.all()  # a file that cannot be read ends it here
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    for name in QUIET:
-        logging.getLogger(name).setLevel(logging.ERROR)
-
-    def ready(address: str) -> None:
-        fresh = None if tokens.all() else tokens.add(FIRST, "admin")[1]
-        pages = f"{address}{DASHBOARD}" if options.dashboard else None
-        told = {"url": address, "dashboard": pages, "folder": str(place), "token": fresh}
-        emit(told, as_json=as_json, view=_view(address, pages, place, fresh))
-
-    serve(settings, options.host, options.port, ready, _dashboard() if options.dashboard else None)
-
-
-def _dashboard() -> Mount:
-    """Return what adds the pages; their libraries are loaded only now."""
-    mount: Mount = import_module(PAGES).mount
-    return mount
-
-
-def _view(address: str, pages: str | None, folder: Path, fresh: str | None) -> RenderableType:
-    rows: list[tuple[object, ...]] = [("address", address), ("folder", folder)]
-    if pages is not None:
-        rows.insert(1, ("dashboard", pages))
-    shown = table("Service", ("what", "is"), rows)
-    if fresh is None:
-        return shown
-    # A line of its own, never broken: it is shown once and copied by hand.
-    return Group(shown, "Token (admin), shown once:", Text(fresh, no_wrap=True, overflow="ignore"))
+    told = planned(options, allow_host, folder)  # what is wrong is said before much is loaded
+    import_module(SERVING).run(options, told["names"], Path(told["folder"]), url, as_json=as_json)
