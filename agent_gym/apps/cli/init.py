@@ -6,6 +6,7 @@ import keyword
 import re
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -62,7 +63,7 @@ def init(
         for path, text in texts.items():
             write_text(folder / path, text)
     steps = [
-        f"cd {folder}",
+        f"cd {quote(str(folder))}",
         f"agent-gym backtest --agent {package}/trend --market synthetic/btc-1h --bars 4000",
         'agent-gym nightly --scenarios suite.yaml --update-baseline --reason "first baseline"',
     ]
