@@ -48,7 +48,7 @@ def source_words(facts: Mapping[str, Any]) -> str:
         >>> source_words({"source": "exchange", "origin": "binance", "sandbox": True})
         'exchange binance (sandbox)'
     """
-    source, origin = facts["source"], facts["origin"]
+    source, origin = str(facts["source"]), str(facts["origin"])
     named = origin if origin.startswith(f"{source}/") else f"{source} {origin}"
     return f"{named} (sandbox)" if facts.get("sandbox") else named
 

@@ -33,10 +33,10 @@ TYPED = """
 """
 # The first view, put back, stays as long as the live page has no blocks.
 HELD = """
-    document.querySelector("#app .blocks").classList.replace("blocks", "held");
     const early = document.createElement("div");
     early.id = "early";
     early.append(document.querySelector("#app .frame").cloneNode(true));
+    document.querySelector("#app .blocks").classList.replace("blocks", "held");
     document.body.prepend(early);
     early.querySelector("#text").focus();
 """
