@@ -25,8 +25,14 @@ from agent_gym.pipeline.registry.refusals import RefusedDeployment
 from scripts.seed_dashboard import seed
 from tests.apps.dashboard_samples import ADDRESSES, PAYLOADS
 
-# Code, links to things by their name, tags, commands, and whatever has a digit, a / or a _ in it.
-NO_WORDS = (r"<(code|pre|a|option)\b.*?</\1>", r"<[^>]*>", r"`[^`]*`|&\w+;|\S*[/_\d]\S*")
+# Code, links to things by their name, formulas, tags, commands, and whatever has a digit, a / or
+# a _ in it.
+NO_WORDS = (
+    r"<(code|pre|a|option)\b.*?</\1>",
+    r"<p [^>]*lang=\"en\">.*?</p>",
+    r"<[^>]*>",
+    r"`[^`]*`|&\w+;|\S*[/_\d]\S*",
+)
 # What agents and judges said is shown as they said it.
 OWN_WORDS = (r"<(dd|dt|td|h3)\b.*?</\1>", r"<th scope=\"row\">.*?</th>")
 LISTED = [page.path for page in PAGES if page.listed]

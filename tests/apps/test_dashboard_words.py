@@ -285,12 +285,12 @@ class TestOnATelephone:
 
     def test_a_caption_is_read_whole_and_stays_when_its_table_is_scrolled(self, telephone):
         self.seen(telephone, "/dashboard/agents?name=rules-momentum", ".wide caption")
-        edges = """for (const box of document.querySelectorAll(".wide")) box.scrollLeft = arguments[0];
-            return [...document.querySelectorAll(".wide")].map((box) => {
+        edges = """return [...document.querySelectorAll(".wide")].map((box) => {
                 const words = document.createRange();
                 words.selectNodeContents(box.querySelector("caption"));
-                const { left, right } = words.getBoundingClientRect(), out = box.getBoundingClientRect();
-                return [box.scrollLeft, out.left, left, right, out.right];
+                box.scrollLeft = arguments[0];
+                const [out, said] = [box, words].map((each) => each.getBoundingClientRect());
+                return [box.scrollLeft, out.left, said.left, said.right, out.right];
             });"""
         for moved in (0, 200):
             found = telephone.script(edges, moved)

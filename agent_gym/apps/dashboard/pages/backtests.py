@@ -115,7 +115,8 @@ def _figures(words: Words, found: BacktestFigures) -> Safe:
 
 def _with_formula(name: str, formula: str) -> Safe:
     """Return the name of a figure that shows its formula when pressed, also by key and by touch."""
-    return el("details", el("summary", name), el("p", formula, class_="small"), class_="formula")
+    told = el("p", formula, class_="small", lang="en")  # formulas are English in every language
+    return el("details", el("summary", name), told, class_="formula")
 
 
 def _regimes(words: Words, found: BacktestFigures) -> Safe:
