@@ -37,7 +37,7 @@ WATCH = """
             requestAnimationFrame(() => requestAnimationFrame(paint));  // the frame after it is out
         };
         watch("shown", ".content .block");
-        watch("live", "#app .content .block");
+        watch("live", "body:not(:has(#early)) #app .content .block");
     }
 """
 PAINTED = "return [window.painted?.shown, window.painted?.live]"

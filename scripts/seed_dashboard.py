@@ -54,6 +54,9 @@ from scripts.seed_nights import seed_runs
 FPS = 25
 NAMES = ("mid return 5", "volatility", "spread", "position", "cash")
 LAYOUT = Layout(1, len(NAMES))
+RATIONALES = {1.0: "trend is up, so buy", 0.0: "no edge, hold", -1.0: "momentum faded, so sell"}
+HOLDS_BELOW = 0.4
+MARKET, BARS, BACKTEST_SEED = "synthetic/btc-1h", 4_000, 3
 UNSEEN: dict[str, Any] = {
     "run_id": "seed",
     "role": "trader",
@@ -227,10 +230,11 @@ def seed_trajectory(
 def _drawn_steps(steps: int, number: int, start_ns: int, said: str) -> tuple[Columns, StepRows]:
     """Draw what a trajectory holds: its numbers, and all of it as rows of a file."""
     rng = Seeds(number).child("trajectory").rng()
+    drawn = rng.normal(size=(steps, 1))
     numbers = {
         "t": np.arange(steps, dtype=np.int64),
         "ts": start_ns + np.arange(steps, dtype=np.int64) * MINUTE_NS,
-        "action": np.sign(rng.normal(size=(steps, 1))),
+        "action": np.where(np.abs(drawn) > HOLDS_BELOW, np.sign(drawn), 0.0),
         "reward": rng.normal(0.0, 0.001, steps),
         "terminated": np.arange(steps) == steps - 1,
         "truncated": np.zeros(steps, np.bool_),
@@ -238,9 +242,8 @@ def _drawn_steps(steps: int, number: int, start_ns: int, said: str) -> tuple[Col
         "observation": rng.normal(size=(steps, len(NAMES))),
     }
     told = {"confidence": rng.random(steps), "edge_bp": rng.normal(0.0, 3.0, steps)}
-    few = ("trend is up, so buy", "no edge, hold", "momentum faded, so sell")
     words: dict[str, list[str | None]] = {
-        "rationale": [said or few[at % 3] for at in range(steps)],
+        "rationale": [said or RATIONALES[side] for side in numbers["action"][:, 0].tolist()],
         "text": [said or f"price moved {at % 7 - 3} bp" for at in range(steps)],
         "info": [None] * steps,
     }
@@ -280,9 +283,12 @@ def seed_judgment(store: TrajectoryStore, trajectory_id: str) -> None:
 
 def seed_backtest(folder: Path) -> None:
     """Run an agent over a synthetic market, beside baselines."""
-    bars = open_market(Ref(use="synthetic/btc-1h", params={"n_bars": 4_000}), Seeds(3))
+    bars = open_market(Ref(use=MARKET, params={"n_bars": BARS}), Seeds(BACKTEST_SEED))
+    market = ["--market", MARKET, "--bars", str(BARS), "--seed", str(BACKTEST_SEED)]
     for name in ("rules/momentum", "rules/mean-reversion"):
-        compared = compare(BacktestEngine(BacktestConfig()), bars, Ref(use=name))
+        command = ["agent-gym", "backtest", "--agent", name, *market, "--plot"]
+        engine = BacktestEngine(BacktestConfig(), command=command)
+        compared = compare(engine, bars, Ref(use=name), BACKTEST_SEED)
         sheet = sheet_of(compared.main, compared.baselines, label=compared.subject)
         save_comparison(compared, sheet, folder / "backtests" / name.replace("/", "-"))
 

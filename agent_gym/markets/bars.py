@@ -39,6 +39,20 @@ class Provenance(Config):
     details: dict[str, Any] = Field(default_factory=dict)
 
 
+def source_words(facts: Mapping[str, Any]) -> str:
+    """Return where bars come from, as ``Bars.describe`` tells it; an origin may name its source.
+
+    Example:
+        >>> source_words({"source": "synthetic", "origin": "synthetic/btc-1h", "sandbox": False})
+        'synthetic/btc-1h'
+        >>> source_words({"source": "exchange", "origin": "binance", "sandbox": True})
+        'exchange binance (sandbox)'
+    """
+    source, origin = str(facts["source"]), str(facts["origin"])
+    named = origin if origin.startswith(f"{source}/") else f"{source} {origin}"
+    return f"{named} (sandbox)" if facts.get("sandbox") else named
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Bars:
     """A series of bars: ``ts`` is the open time in UTC nanoseconds, prices are float64.

@@ -106,6 +106,20 @@ def test_a_browser_is_asked_for_a_token_and_shown_nothing_else(client):
     assert '<html lang="ru">' in russian.text
 
 
+def test_who_simply_visits_the_login_is_not_refused(client, token, caplog):
+    with caplog.at_level("INFO"):
+        answer = client.get(LOGIN, headers=PAGE)
+    assert answer.status_code == 200
+    assert 'name="token"' in answer.text
+    assert "set-cookie" not in answer.headers
+    assert "refused" not in caplog.text
+    guess = PAGE | {"authorization": f"Bearer {token[:-1]}x"}
+    assert client.get(LOGIN, headers=guess).status_code == 401
+    assert "refused: GET '/dashboard/login': 401" in caplog.text
+    known = PAGE | {"authorization": f"Bearer {token}"}
+    assert client.get(LOGIN, headers=known).status_code != 200  # nor asked again
+
+
 def test_a_token_opens_a_session_that_is_not_for_the_api(client, token):
     answer = login(client, token)
     assert answer.status_code == 303
@@ -118,7 +132,8 @@ def test_a_token_opens_a_session_that_is_not_for_the_api(client, token):
     assert client.get("/dashboard", headers=cookie).status_code == 307
     assert client.post("/dashboard/runs", headers=cookie).status_code == 405
     assert client.get("/api/status", headers=cookie).status_code == 401
-    assert client.post(LOGOUT, headers=cookie).status_code == 303
+    left = client.post(LOGOUT, headers=cookie)
+    assert (left.status_code, left.headers["location"]) == (303, LOGIN)
     assert client.get("/dashboard", headers=cookie).status_code == 401  # also for who has kept it
 
 

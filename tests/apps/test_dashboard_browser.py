@@ -4,6 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from agent_gym.apps.dashboard.parts import SIGNS
 from agent_gym.evaluation.gate import GatePolicy
 from agent_gym.pipeline.nightly.history import RunFilter, RunHistory
 from agent_gym.pipeline.nightly.trends import trends
@@ -47,8 +48,11 @@ def test_who_has_no_token_sees_a_form_and_who_has_one_comes_in(reader, site):
     assert query(reader) == {"light": ["bad"]}  # where one wanted to go in the first place
     reader.one("form[action$=logout] button").click()
     reader.until("#token")
+    assert urlsplit(reader.driver.current_url).path == "/dashboard/login"
     reader.driver.get(f"{site.url}/dashboard/runs")
     reader.until("#token")
+    said = reader.complaints()  # a page was refused, a token was wrong, a page was refused
+    assert ["status of 401" in each for each in said] == [True] * 3
     reader.login()
 
 
@@ -71,6 +75,7 @@ def test_home_answers_whether_the_night_was_good(reader, site, history):
     lights = [each.get_attribute("class") for each in reader.all(".strip a")]
     nights = history.page(limit=60)[::-1]
     assert lights == [row.light for row in nights]
+    assert reader.texts(".strip a") == [SIGNS[row.light] for row in nights]
     moved = trends(nights, history.directions())
     assert moved[0].name == "flash_crash/max_drawdown"
     assert reader.texts("#trends li a") == [each.name for each in moved]

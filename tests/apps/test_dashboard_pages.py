@@ -64,6 +64,23 @@ def test_a_backtest_shows_candles_trades_and_curves_on_one_zoom(reader, site):
     assert "there is no such backtest" in reader.refused("/dashboard/agents?name=../..")
 
 
+def test_names_in_heads_stay_as_they_are_and_formulas_need_no_mouse(reader):
+    reader.open("/dashboard/agents?name=rules-momentum")
+    shape = (
+        "return [...document.querySelectorAll('thead th')].map((head) =>"
+        " getComputedStyle(head, '::first-letter').textTransform)"
+    )
+    assert set(reader.script(shape)) == {"none"}
+    assert "rules/momentum" in reader.texts("thead th")
+    sharpe = next(figure for figure in FIGURES if figure.name == "sharpe")
+    row = reader.driver.find_element("xpath", f"//details[summary='{sharpe.heading}']")
+    formula = row.find_element("css selector", "p")
+    assert not formula.is_displayed()
+    row.find_element("css selector", "summary").send_keys("\ue007")
+    reader.wait.until(lambda _: formula.is_displayed())
+    assert formula.text == sharpe.formula
+
+
 def test_trajectories_are_found_by_filter(reader, site, store):
     reader.open("/dashboard/trajectories?sort=n_steps")
     rows = reader.cells(".wide")

@@ -25,11 +25,18 @@ from agent_gym.pipeline.registry.refusals import RefusedDeployment
 from scripts.seed_dashboard import seed
 from tests.apps.dashboard_samples import ADDRESSES, PAYLOADS
 
-# Code, links to things by their name, tags, commands, and whatever has a digit, a / or a _ in it.
-NO_WORDS = (r"<(code|pre|a|option)\b.*?</\1>", r"<[^>]*>", r"`[^`]*`|&\w+;|\S*[/_\d]\S*")
+# Code, links to things by their name, formulas, tags, commands, and whatever has a digit, a / or
+# a _ in it.
+NO_WORDS = (
+    r"<(code|pre|a|option)\b.*?</\1>",
+    r"<p [^>]*lang=\"en\">.*?</p>",
+    r"<[^>]*>",
+    r"`[^`]*`|&\w+;|\S*[/_\d]\S*",
+)
 # What agents and judges said is shown as they said it.
 OWN_WORDS = (r"<(dd|dt|td|h3)\b.*?</\1>", r"<th scope=\"row\">.*?</th>")
 LISTED = [page.path for page in PAGES if page.listed]
+BUYS, HOLDS, SELLS = "trend is up, so buy", "no edge, hold", "momentum faded, so sell"
 # What is a name, a unit or a sign in every language.
 NAMES = set(
     "Agent Gym UTC KiB desk rules momentum breakout seeded reversion benchmark buy hold flat "
@@ -96,6 +103,19 @@ def doctor_of(service):
     """What the doctor says on the page of settings."""
     view = shown(service, "/settings?doctor=1")
     return next(block.html for block in view.blocks if block.key == "findings")
+
+
+def test_seeded_things_are_plausible(full):
+    service, names = full
+    said = html(shown(service, "/agents?name=rules-momentum"))
+    assert "--agent rules/momentum --market synthetic/btc-1h --bars 4000 --seed 3" in said
+    assert ">synthetic/btc-1h, 4,000 x 1h<" in said
+    nights = history_of(service).page(limit=40)
+    rates = [rate for night in nights for key, rate in night.values.items() if "fill" in key]
+    assert 0.0 < max(rates) <= 1.0
+    steps = service.stages.store.steps(names["trajectory"])
+    told = zip(steps.action[:, 0].tolist(), steps.rationale, strict=True)
+    assert set(told) == {(1.0, BUYS), (0.0, HOLDS), (-1.0, SELLS)}
 
 
 def test_russian_pages_are_russian(full):

@@ -31,6 +31,24 @@ TYPED = """
     early.querySelector("#text").value = arguments[0];
     document.body.prepend(early);
 """
+# The first view, put back, stays as long as the live page has no blocks.
+HELD = """
+    const early = document.createElement("div");
+    early.id = "early";
+    early.append(document.querySelector("#app .frame").cloneNode(true));
+    document.querySelector("#app .blocks").classList.replace("blocks", "held");
+    document.body.prepend(early);
+    early.querySelector("#text").focus();
+"""
+LET_GO = """
+    document.querySelector("#app .held").classList.replace("held", "blocks");
+    document.body.append(document.createElement("i"));
+"""
+SEEN = """
+    const seen = (each) => each.checkVisibility({ visibilityProperty: true });
+    return [document.documentElement.scrollHeight, [...document.querySelectorAll("h1")].map(seen),
+        document.querySelector("#app .content").offsetWidth];
+"""
 
 AGO = re.compile(r"\d+ \w+ ago")  # a minute may end between two looks
 
@@ -115,6 +133,20 @@ def test_what_was_typed_before_a_page_was_live_stays(reader):
     reader.script(TYPED, "half a word")
     reader.wait.until(lambda _: reader.live())
     assert reader.one("#text").get_attribute("value") == "half a word"
+
+
+@needs_browser
+@pytest.mark.usefixtures("quiet")
+def test_a_page_that_becomes_live_is_there_once(reader):
+    reader.open("/dashboard/runs")
+    height, shown, width = reader.script(SEEN)
+    assert shown == [True]
+    reader.script(HELD)
+    assert reader.script(SEEN) == [height, [True, False], width]  # charts have their width already
+    reader.script(LET_GO)
+    reader.wait.until(lambda _: reader.live())
+    assert reader.script(SEEN) == [height, [True], width]
+    assert reader.script("return document.activeElement.id") == "text"
 
 
 @needs_browser

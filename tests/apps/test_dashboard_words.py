@@ -283,6 +283,28 @@ class TestOnATelephone:
         assert moved[0] > 0
         assert moved[1] == pytest.approx(left, abs=2)
 
+    def test_a_caption_is_read_whole_and_stays_when_its_table_is_scrolled(self, telephone):
+        self.seen(telephone, "/dashboard/agents?name=rules-momentum", ".wide caption")
+        edges = """return [...document.querySelectorAll(".wide")].map((box) => {
+                const words = document.createRange();
+                words.selectNodeContents(box.querySelector("caption"));
+                box.scrollLeft = arguments[0];
+                const [out, said] = [box, words].map((each) => each.getBoundingClientRect());
+                return [box.scrollLeft, out.left, said.left, said.right, out.right];
+            });"""
+        for moved in (0, 200):
+            found = telephone.script(edges, moved)
+            assert max(scrolled for scrolled, *_ in found) == moved
+            for _, *inside in found:
+                assert inside == sorted(inside)
+
+    def test_an_edge_that_fades_says_that_the_navigation_goes_on(self, telephone):
+        faded = "return getComputedStyle(document.querySelector('.side nav')).maskImage"
+        telephone.open("/dashboard/")
+        assert telephone.script(faded).count("rgba(0, 0, 0, 0)") == 1  # to the right alone
+        telephone.open("/dashboard/settings")
+        telephone.wait.until(lambda _: telephone.script(faded).count("rgba(0, 0, 0, 0)") == 2)
+
 
 def test_names_break_where_words_end():
     assert breakable("a/b_c") == "a/<wbr>b_<wbr>c"

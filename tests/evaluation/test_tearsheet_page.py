@@ -292,6 +292,8 @@ def test_options_are_plain_values_and_their_own(full):
 def test_marks_are_where_the_side_changes(usual):
     bought, sold = candles_option(usual, candles(usual.bars, 100))["series"][1:]
     assert len(bought["data"]) + len(sold["data"]) == len(usual.fills) > 4
+    assert bought["symbol"] != sold["symbol"]
+    assert "symbolRotate" not in sold  # the legend would show it upright
     first = usual.fills[0]
     assert bought["data"][0][0] == usual.bars.ts[first["bar"]] // 1_000_000
     assert bought["data"][0][1] == pytest.approx(first["price"], rel=1e-5)

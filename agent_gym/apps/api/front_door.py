@@ -100,6 +100,10 @@ class FrontDoor:
         cookie = session_cookie(headers)
         return None if cookie is None else self.sessions.check(cookie)
 
+    def greets(self, headers: Headers) -> Response:
+        """Return the page of the login to somebody who simply visits it."""
+        return HTMLResponse(_page(language_of(headers), LOGIN, wrong=False), 200, LOGIN_HEADERS)
+
     def asks(self, scope_path: str, query: bytes, headers: Headers, *, wrong: bool) -> Response:
         """Return the page that asks for a token, as the answer to a request without one."""
         language = language_of(headers)
@@ -125,7 +129,7 @@ class FrontDoor:
     def logout(self, headers: Headers) -> Response:
         """Return the way out; the session has ended."""
         self.sessions.end(session_cookie(headers) or "")
-        answer = RedirectResponse(DASHBOARD, 303, HEADERS)
+        answer = RedirectResponse(LOGIN, 303, HEADERS)
         answer.headers.append("set-cookie", cookie_header(None, path=DASHBOARD))
         return answer
 

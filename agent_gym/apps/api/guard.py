@@ -86,6 +86,9 @@ class Guard:
             if door is not None and (scope["method"], scope["path"]) == ("POST", LOGIN):
                 await self._login(door, headers, scope, receive, send)
                 return
+            if door is not None and self._visits_login(door, scope, headers):
+                await door.greets(headers)(scope, receive, send)
+                return
             token = self._admit(scope) if door is None else self._welcome(door, scope, headers)
             body = await self._body(headers, receive)
         except _Refused as refused:
@@ -102,6 +105,15 @@ class Guard:
 
     def _behind_door(self, path: str) -> bool:
         return self._door is not None and self._door.owns(path)
+
+    def _visits_login(self, door: FrontDoor, scope: Scope, headers: Headers) -> bool:
+        """Return whether somebody opens the login without having shown anything; that is no guess.
+
+        Whoever shows a token in a header is checked, counted and refused like everywhere.
+        """
+        asked = (scope["method"], scope["path"]) == ("GET", LOGIN) and wants_page(headers)
+        shown = "authorization" in headers
+        return asked and not shown and self._known(door, headers, _caller(scope)) is None
 
     async def _login(
         self, door: FrontDoor, headers: Headers, scope: Scope, receive: Receive, send: Send

@@ -20,7 +20,7 @@ from agent_gym.core.registry import Config, Ref, configure, entry, names, unknow
 from agent_gym.core.seeds import Seeds
 from agent_gym.evaluation.audit import AuditReport, Finding, Subject, audit
 from agent_gym.evaluation.plain_file import read_yaml
-from agent_gym.markets.bars import Bars
+from agent_gym.markets.bars import Bars, source_words
 from agent_gym.markets.file_source import FileMarket, FileMarketConfig
 from agent_gym.markets.source import open_market
 
@@ -218,8 +218,8 @@ def _place(report: AuditReport) -> str:
         return f"{market['env']}, model {market['model']}; seed {report.seed}"
     symbol = market["instrument"]["symbol"]
     return (
-        f"{market['rows']:,} bars of {market['period']}, {symbol}, from {market['source']} "
-        f"{market['origin']}; seed {report.seed}"
+        f"{market['rows']:,} bars of {market['period']}, {symbol}, from "
+        f"{source_words(market)}; seed {report.seed}"
     )
 
 

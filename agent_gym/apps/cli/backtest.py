@@ -28,7 +28,7 @@ from agent_gym.evaluation.funding import funding_words
 from agent_gym.evaluation.saved import save_comparison
 from agent_gym.evaluation.tearsheet import FORMATS, Sheet, format_of, sheet_of, write_sheet
 from agent_gym.exchange.tape import funding_rates
-from agent_gym.markets.bars import Bars
+from agent_gym.markets.bars import Bars, source_words
 from agent_gym.markets.file_source import FileMarket, FileMarketConfig
 from agent_gym.markets.quality import format_time
 from agent_gym.markets.readers import ReadRequest, attach_funding, read_funding
@@ -214,7 +214,7 @@ def view_of(
     span = f"{_time(bars.ts[0])} to {_time(bars.ts[-1])}"
     lines = [
         f"{len(bars):,} bars of {data['period']}, {bars.instrument.symbol}, {span}, from "
-        f"{data['source']} {data['origin']}{' (sandbox)' if data['sandbox'] else ''}; "
+        f"{source_words(data)}; "
         f"final equity {run.equity[-1]:,.2f}, equity hash {run.equity_hash}",
     ]
     if data["funding"]["due"]:

@@ -15,7 +15,7 @@ from agent_gym.apps.cli.output import EXIT_DATA, emit, table
 from agent_gym.apps.cli.read_options import with_request
 from agent_gym.apps.cli.targets import check_bars_target
 from agent_gym.core.errors import ConfigError, DataError
-from agent_gym.markets.bars import Bars
+from agent_gym.markets.bars import Bars, source_words
 from agent_gym.markets.quality import QualityReport, format_time
 from agent_gym.markets.readers import ReadRequest, attach_funding, read_funding, read_raw
 from agent_gym.markets.readers.request import period_nanos
@@ -120,7 +120,7 @@ def _description(title: str, bars: Bars) -> RenderableType:
         ("first", format_time(int(bars.ts.min()))),
         ("last", format_time(int(bars.ts.max()))),
         ("columns", ", ".join(bars.columns())),
-        ("source", f"{facts['source']} {facts['origin']}" + (" (sandbox)" * facts["sandbox"])),
+        ("source", source_words(facts)),
         *((f"repair: {name}", count) for name, count in facts["repairs"].items()),
         *((f"detail: {name}", value) for name, value in facts["details"].items()),
         ("fingerprint", facts["fingerprint"]),

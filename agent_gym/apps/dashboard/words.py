@@ -56,6 +56,15 @@ class Words:
         """Return the text of a word of the stores, or the word itself if it has none."""
         return table(self.language).get(f"{prefix}.{word}", word)
 
+    def head(self, said: str) -> str:
+        """Return words of ours as a head of a column; names of agents and runs stay as they are.
+
+        Example:
+            >>> Words("en").head("max DD %")
+            'Max DD %'
+        """
+        return said[:1].upper() + said[1:]
+
     def said(self, sentence: str) -> str:
         """Return a sentence of the rooms below; one that has no translation stays English."""
         found = translated(self.language, sentence)

@@ -20,6 +20,7 @@ from agent_gym.evaluation.statistics import (
     paired_interval,
 )
 from agent_gym.evaluation.tearsheet.sheet import Regime, Sheet, Versus
+from agent_gym.markets.bars import source_words
 from agent_gym.markets.quality import format_time
 
 LEAST_RETURNS = 30  # an interval from fewer would pretend to know something
@@ -112,7 +113,7 @@ def _scaled(band: Interval, factor: float) -> Interval:
 def _provenance(run: BacktestResults) -> dict[str, str]:
     data, manifest = run.manifest.data, run.manifest
     return {
-        "source": f"{data['source']} {data['origin']}" + (" (sandbox)" if data["sandbox"] else ""),
+        "source": source_words(data),
         "instrument": f"{run.bars.instrument.symbol}, {run.bars.instrument.exchange}",
         "bars": f"{data['rows']:,} of {data['period']}",
         "first bar opens": format_time(data["first_ns"]),

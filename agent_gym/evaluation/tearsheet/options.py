@@ -42,6 +42,8 @@ from agent_gym.evaluation.tearsheet.tables import Costs, exposure_pct, turns
 from agent_gym.evaluation.tearsheet.thinning import MAX_POINTS, Candles
 from agent_gym.markets.bars import Bars
 
+# Drawn as they are: the legend does not turn a symbol as the plot does.
+UPWARD, DOWNWARD = "path://M0 10L10 10L5 0Z", "path://M0 0L10 0L5 10Z"
 BESIDE: tuple[tuple[str, str | list[int]], ...] = (
     (FAINT, [6, 3]),
     ("#E69F00", "solid"),
@@ -337,8 +339,7 @@ def _marks(sheet: Sheet, *, bought: bool) -> Option:
     return {
         "type": "scatter",
         "name": "bought" if bought else "sold",
-        "symbol": "triangle",
-        "symbolRotate": 0 if bought else 180,
+        "symbol": UPWARD if bought else DOWNWARD,
         "symbolSize": 11,
         "z": 5,
         "itemStyle": {

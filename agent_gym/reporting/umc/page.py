@@ -6,6 +6,7 @@ from agent_gym.evaluation.page import Answer, Origin, Page, pairs, section, tile
 from agent_gym.evaluation.protocol.verdict import Verdict
 from agent_gym.evaluation.tearsheet.sections import LIGHTS
 from agent_gym.evaluation.umc_walk import UmcRun
+from agent_gym.markets.bars import source_words
 from agent_gym.markets.periods import format_period
 from agent_gym.markets.quality import format_time
 from agent_gym.markets.readers.request import UNKNOWN_INSTRUMENT
@@ -95,11 +96,10 @@ def _figures(run: UmcRun) -> str:
 
 def _source(run: UmcRun) -> str:
     data, instrument = run.bars.describe(), run.bars.instrument
-    sandbox = " (sandbox)" if data["sandbox"] else ""
     tested = run.results.ts
     return pairs(
         {
-            "Source": f"{data['source']} {data['origin']}{sandbox}",
+            "Source": source_words(data),
             "Instrument": f"{instrument.symbol}, {instrument.exchange}, {instrument.kind}",
             "Bars": f"{len(run.bars):,} of {format_period(run.bars.period_ns)}",
             "First and last": f"{format_time(int(run.bars.ts[0]))} to "

@@ -27,6 +27,7 @@
     const early = document.getElementById("early"), live = document.querySelector("#app .frame");
     if (!early || !live?.querySelector(".blocks")) return;
     const before = [...early.querySelectorAll(parts)], after = [...live.querySelectorAll(parts)];
+    let goesOn = null;
     if (before.length === after.length) {
       before.forEach((old, at) => {
         if (old.type !== "hidden" && old.matches("input, select")) {
@@ -34,10 +35,11 @@
           after[at].checked = old.checked;
         }
         if (old.localName === "summary") after[at].parentElement.open = old.parentElement.open;
-        if (old === document.activeElement) after[at].focus({ preventScroll: true });
+        if (old === document.activeElement) goesOn = after[at];
       });
     }
     early.remove();
+    goesOn?.focus({ preventScroll: true });  // not before: what is hidden cannot have the focus
     showCurrent();
   };
   // On a narrow screen the navigation scrolls: where we are shall be seen.
@@ -45,6 +47,10 @@
     const here = document.querySelector(".side [aria-current]"), list = here?.closest("nav");
     if (list) list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
   };
+  document.addEventListener("scroll", (event) => {
+    const list = event.target;
+    if (list.matches?.(".side nav")) list.classList.toggle("scrolled", list.scrollLeft > 0);
+  }, true);
   document.addEventListener("DOMContentLoaded", () => {
     showCurrent();
     new MutationObserver(() => {

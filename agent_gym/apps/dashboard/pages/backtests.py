@@ -15,6 +15,7 @@ from agent_gym.apps.dashboard.view import Block, Chart, Markup, Page, View, Visi
 from agent_gym.apps.dashboard.words import Words
 from agent_gym.evaluation.figures import SHORT_FIGURES
 from agent_gym.evaluation.saved import SavedBacktest
+from agent_gym.markets.bars import source_words
 from agent_gym.reporting.text import number, percent
 
 COMMAND = "agent-gym backtest --agent rules/momentum --market synthetic/btc-1h --plot"
@@ -41,7 +42,7 @@ def _list(words: Words, saved: tuple[SavedBacktest, ...]) -> Safe:
             [
                 link(place(HERE, [("name", each.name)]), each.name),
                 str(each.results.get("label", each.results["agent"])),
-                f"{data['source']} {data['origin']}",
+                source_words(data),
                 *(
                     words.grouped(figure.format(metrics.get(figure.name)))
                     for figure in SHORT_FIGURES
@@ -52,7 +53,7 @@ def _list(words: Words, saved: tuple[SavedBacktest, ...]) -> Safe:
         words("agents.folder"),
         words("agents.agent"),
         words("agents.market"),
-        *(words.said(figure.heading) for figure in SHORT_FIGURES),
+        *(words.head(words.said(figure.heading)) for figure in SHORT_FIGURES),
     ]
     return table(words("nav.agents"), heads, rows, numbers=range(3, len(heads)))
 
@@ -89,7 +90,7 @@ def _about(words: Words, found: BacktestFigures) -> Safe:
         (words("agents.cash"), words.grouped(number(last["cash"], 8))),
         (
             words("agents.market"),
-            f"{data['source']} {data['origin']}, {words.count(data['rows'])} x {data['period']}",
+            f"{source_words(data)}, {words.count(data['rows'])} x {data['period']}",
         ),
         (words("agents.hash"), el("code", results["equity_hash"])),
         (words("agents.command"), el("code", str(made.get("command", "-")))),
@@ -100,7 +101,7 @@ def _about(words: Words, found: BacktestFigures) -> Safe:
 def _figures(words: Words, found: BacktestFigures) -> Safe:
     rows: list[list[Part]] = [
         [
-            el("span", words.said(figure.heading), title=figure.formula),
+            _with_formula(words.said(figure.heading), figure.formula),
             *(
                 words.grouped(figure.format(metrics.get(figure.name)))
                 for metrics in found.arms.values()
@@ -110,6 +111,12 @@ def _figures(words: Words, found: BacktestFigures) -> Safe:
     ]
     heads = [words("metric.name"), *found.arms]
     return table(words("agents.figures"), heads, rows, numbers=range(1, len(heads)))
+
+
+def _with_formula(name: str, formula: str) -> Safe:
+    """Return the name of a figure that shows its formula when pressed, also by key and by touch."""
+    told = el("p", formula, class_="small", lang="en")  # formulas are English in every language
+    return el("details", el("summary", name), told, class_="formula")
 
 
 def _regimes(words: Words, found: BacktestFigures) -> Safe:

@@ -179,7 +179,7 @@ def _nights(words: Words, found: HomeFigures) -> Safe:
     strip = [
         run_link(
             night.run_id,
-            "",
+            SIGNS.get(night.light, "?"),
             class_=night.light,
             title=f"{when(night.created_at)} {words.known('light', night.light)}",
             aria_label=f"{when(night.created_at)}: {words.known('light', night.light)}",

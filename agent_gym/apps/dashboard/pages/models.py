@@ -172,7 +172,7 @@ def _evidence(words: Words, row: ModelRow) -> Safe:
         ]
         for check in verdict.checks
     ]
-    heads = [words("models.check"), words("models.passed"), words("models.details")]
+    heads = [words("models.check"), words.head(words("models.passed")), words("models.details")]
     return text(
         el("p", words.said(verdict.sentence), id="verdict"),
         el("p", said, class_="small faint"),

@@ -104,7 +104,7 @@ def _seeds(words: Words, seeds: tuple[SeedProgress, ...]) -> Safe:
             ]
         )
     names = ("arm", "seed", "status", "progress", "final", "latest", "checkpoints")
-    heads = [words(f"training.{name}") for name in names]
+    heads = [words.head(words(f"training.{name}")) for name in names]
     return table(words("training.seeds"), heads, rows, numbers=(4, 5), story=heads)
 
 
