@@ -116,7 +116,7 @@ marl-results: $(READY)   ## what teams come to: MAPPO, reuse and AMAL, harder ma
 	$(MARL) compare --algos mappo --maps 3m,2s_vs_1sc --seed 20 --jobs 2 --out docs/results
 	$(MARL) diagnose --map 3m --reward kills --steps 100000 --seed 20 --seeds 10 --jobs 2 --out docs/results || test $$? = 4
 	$(MARL) compare --algos mappo --maps 2s3z,3s_vs_5z --seeds 5 --steps 250000 --jobs 2 --out docs/results --name marl_hard
-	$(MARL) ablation --maps 3m:kills@60000 --seeds 20 --jobs 2 --out docs/results
+	$(MARL) ablation --maps 3m:kills@50000 --arms mappo-reuse,lambda-0,no-auxiliaries,no-imitation,no-correction --seed 20 --seeds 10 --jobs 2 --out docs/results
 
 ray-results: $(READY)    ## a cluster against one machine: a node killed, overhead, when it pays off (minutes)
 	$(BIN)/python -m scripts.ray_results --out docs/results
