@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ SERVER = (
     "max_wal_size=4GB",
 )
 READ_AT_ONCE = 500
+LOOK_S = 0.02
 VERSION = f"{3:064x}"
 UNIT = "select count(*) from generate_series(1, 100000)"
 
@@ -80,21 +81,42 @@ class Bench:
 
     def child(self, *words: str) -> dict[str, Any]:
         """Run Python with some words; return what it printed and how much memory it took."""
+        peak_kb = 0
         with tempfile.TemporaryFile() as out:
             process = subprocess.Popen([sys.executable, *words], stdout=out)
-            _, status, used = os.wait4(process.pid, 0)
+            while True:
+                ended, status, used = os.wait4(process.pid, os.WNOHANG)
+                if ended:
+                    break
+                peak_kb = max(peak_kb, _peak_kb(process.pid))
+                self.clock.sleep_s(LOOK_S)
             process.returncode = os.waitstatus_to_exitcode(status)
             out.seek(0)
             said = out.read().decode()
         if process.returncode:
             raise SystemExit(f"{' '.join(words[:4])} failed: {said[-2000:]}")
-        peak = used.ru_maxrss / 1024
-        return {"said": said, "peak_rss_mb": round(peak), "cpu_s": round(used.ru_utime, 1)}
+        return {
+            "said": said,
+            "peak_rss_mb": round(peak_kb / 1024),
+            "cpu_s": round(used.ru_utime, 1),
+        }
 
     def db(self, *words: str) -> dict[str, Any]:
         """Run ``agent-gym db``."""
         done = self.child("-c", CLI, "db", *words, "--json")
         return done | {"said": json.loads(done["said"])}
+
+
+def _peak_kb(pid: int) -> int:
+    """Return the most memory that a process has held since it became this program.
+
+    ``ru_maxrss`` will not do: it counts what the process held before, as a copy of its parent.
+    """
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+    return 0
 
 
 def note(said: str) -> None:

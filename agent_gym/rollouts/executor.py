@@ -116,7 +116,7 @@ class LocalExecutor:
             timeout_s: Wall time a job of this run may take, if not what the executor was made with.
 
         Raises:
-            ConfigError: No worker could ever start, because of the caller's modules or script.
+            ConfigError: No worker could ever start, because of the caller's modules.
         """
         check_limit("timeout_s", timeout_s)
         ledger = Ledger(jobs, progress)
@@ -240,7 +240,7 @@ class LocalExecutor:
             raise ConfigError(
                 "a worker process could not start",
                 found=ending,
-                remedy='Scripts need: if __name__ == "__main__"',
+                remedy="See that `python -c 'import agent_gym.rollouts'` works in a new process",
             )
 
     def _failed_start(self, board: Board, status: Status, failure: Failure) -> None:

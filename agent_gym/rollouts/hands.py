@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from threading import current_thread, main_thread
+from threading import Lock, current_thread, main_thread
+from types import ModuleType
 from typing import Any
 
 from agent_gym.rollouts.worker import serve
@@ -20,6 +22,8 @@ ADDRESS_VARIABLE = "AGENT_GYM_ADDRESS"
 
 AWAY = ("RAY_", EXECUTOR_VARIABLE, ADDRESS_VARIABLE)
 ENDING_S = 0.1  # a process that ends by itself is given this long to leave its exit code
+
+_STARTING = Lock()
 
 
 @dataclass(slots=True)
@@ -46,7 +50,8 @@ class Worker:
 
         It is forked from a server that has no threads, so it starts clean and in milliseconds, and
         it is told the environment, which the server knows only as it was when that began. A fresh
-        one is a Python of its own, with its own hash seed, that has imported nothing.
+        one is a Python of its own, with its own hash seed, that has imported nothing. Neither
+        imports the script of the caller: jobs name what they need, here as on a cluster.
         """
         context = get_context("spawn") if fresh else get_context("forkserver")
         try:
@@ -56,7 +61,8 @@ class Worker:
         arguments = (theirs, imports, job_environment())
         process = context.Process(target=serve, args=arguments, daemon=True)
         try:
-            process.start()
+            with _script_hidden():
+                process.start()
         except OSError as error:
             ours.close()
             return f"no worker process: {error.strerror}"
@@ -117,6 +123,18 @@ class Worker:
         self.ready = self.leads = False
         process.close()
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+@contextmanager
+def _script_hidden() -> Iterator[None]:
+    """Show new processes a program without a script; they would import that first."""
+    with _STARTING:
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = script
 
 
 def job_environment() -> dict[str, str]:

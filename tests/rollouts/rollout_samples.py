@@ -149,6 +149,15 @@ class PidJob(Job):
         return {"status": "ok", "pid": os.getpid(), "group": os.getpgid(0)}
 
 
+class LoadedJob(Job):
+    """Says whether its process has loaded a module."""
+
+    module: str
+
+    def run(self):
+        return {"status": "ok", "loaded": self.module in sys.modules}
+
+
 class HashJob(Job):
     """Says what a word hashes to here, and which seed of hashes it was told."""
 

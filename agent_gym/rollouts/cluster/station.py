@@ -44,8 +44,6 @@ class Station:
         if Path(said["folder"]).is_dir():  # paths that are not absolute mean the same then
             os.chdir(said["folder"])
         sys.path += [each for each in said["paths"] if each not in sys.path and Path(each).exists()]
-        # A new process would import the script of this one, which is Ray's.
-        vars(sys.modules["__main__"]).pop("__file__", None)
         self._executor = LocalExecutor(
             1, imports=tuple(said["imports"]), start_timeout_s=said["start_timeout_s"]
         ).__enter__()
