@@ -63,6 +63,9 @@ class Worker:
         try:
             with _script_hidden():
                 process.start()
+        except EOFError:
+            ours.close()
+            return "no worker process: the server that forks them was killed"
         except OSError as error:
             ours.close()
             return f"no worker process: {error.strerror}"

@@ -28,13 +28,13 @@ def serve(
     os.environ.update(environment)
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair: it kills us
-    pipe.send_bytes(to_json({"leads": True}).encode())
+    _say(pipe, to_json({"leads": True}).encode())
     inbox: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_listen, args=(pipe, inbox), daemon=True).start()
     status, failure = attempt(lambda: [import_module(name) for name in imports].clear())
-    pipe.send_bytes(to_json({"ready": status == "ok", "error": failure}).encode())
+    _say(pipe, to_json({"ready": status == "ok", "error": failure}).encode())
     while True:
-        pipe.send_bytes(_answer(json.loads(inbox.get())))
+        _say(pipe, _answer(json.loads(inbox.get())))
 
 
 def _answer(packed: dict[str, Any]) -> bytes:
@@ -45,10 +45,22 @@ def _answer(packed: dict[str, Any]) -> bytes:
     return answers[0].encode()
 
 
+def _say(pipe: Connection[bytes, bytes], message: bytes) -> None:
+    """Tell the parent; if it is gone there is nobody to complain to."""
+    try:
+        pipe.send_bytes(message)
+    except OSError:
+        _end()
+
+
 def _listen(pipe: Connection[bytes, bytes], inbox: SimpleQueue[bytes]) -> None:
     """Take in jobs; when the parent is gone end at once, even in the middle of a job."""
     while True:
         try:
             inbox.put(pipe.recv_bytes())
         except (EOFError, OSError):
-            os.killpg(0, signal.SIGKILL)  # ourselves with all that we have started
+            _end()
+
+
+def _end() -> None:
+    os.killpg(0, signal.SIGKILL)  # ourselves with all that we have started

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import textwrap
 from importlib import import_module
+from multiprocessing import forkserver
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from rollout_samples import PidJob
@@ -243,3 +245,31 @@ def test_a_second_ctrl_c_loses_no_rows(tmp_path):
     assert process.returncode == 0
     assert json.loads(out) == {"status": "partial", "rows": ["ok", "interrupted", "cancelled"]}
     assert not Path(f"/proc/{int(mark.read_text())}").exists()
+
+
+def test_a_killed_fork_server_costs_no_job():
+    assert LocalExecutor(1).run([PidJob()]).rows[0]["status"] == "ok"
+    server = forkserver._forkserver._forkserver_pid
+    os.kill(server, signal.SIGSTOP)  # so that the next start waits for it
+    killer = Timer(0.5, os.kill, (server, signal.SIGKILL))
+    killer.start()
+    rows = LocalExecutor(1).run([PidJob(), PidJob()]).rows
+    killer.join()
+    assert [row["status"] for row in rows] == ["ok", "ok"]
+    assert forkserver._forkserver._forkserver_pid != server
+
+
+def test_a_worker_whose_parent_is_gone_ends_without_a_word():
+    script = """if True:
+        import os
+        from multiprocessing import Pipe
+        from agent_gym.rollouts.worker import _say
+        os.setsid()
+        ours, theirs = Pipe()
+        theirs.close()
+        _say(ours, b"done")
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")

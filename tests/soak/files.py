@@ -141,6 +141,9 @@ def traces(folder: Path, seen: dict[Path, int]) -> list[str]:
 
 
 def _last_words(text: bytes) -> str:
-    after = text.decode("utf-8", "replace").partition(TRACE)[2].splitlines()
-    said = [line for line in after[1:] if line and not line.startswith((" ", "\t"))]
-    return said[0][:200] if said else "?"
+    after = text.decode("utf-8", "replace").partition(TRACE)[2].splitlines()[1:]
+    ends = [n for n, line in enumerate(after) if line and not line.startswith((" ", "\t"))]
+    if not ends:
+        return "?"
+    places = [line.strip() for line in after[: ends[0]] if line.startswith("  File")]
+    return f"{after[ends[0]][:200]} ({places[-1] if places else 'nowhere'})"

@@ -85,8 +85,10 @@ def test_a_step_file_has_the_hash_it_is_called_by(tmp_path):
 
 def test_a_trace_in_a_log_is_told_once(tmp_path):
     log, seen = tmp_path / "service-1.log", {}
-    log.write_text("fine\nTraceback (most recent call last):\n  File\nOSError: full\n")
-    assert files.traces(tmp_path, seen) == ["service-1.log has a trace: OSError: full"]
+    place = 'File "x.py", line 3, in save'
+    trace = f'Traceback (most recent call last):\n  File "a"\n  {place}\n    do()\nOSError: full\n'
+    log.write_text(f"fine\n{trace}")
+    assert files.traces(tmp_path, seen) == [f"service-1.log has a trace: OSError: full ({place})"]
     assert files.traces(tmp_path, seen) == []
 
 
